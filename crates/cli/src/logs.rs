@@ -24,7 +24,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry};
-use wire::visible::Visible;
+use wire::visible::{Visible, visible_json};
 
 use queue::Queue;
 pub(crate) use queue::finish;
@@ -81,15 +81,36 @@ enum Form {
 fn layer(form: Form, level: LogLevel, queue: Option<Queue>) -> Option<BoxedLayer> {
     let queue = queue?;
     // The layer would tell stderr that stderr cannot be written to, and panic.
-    let layer = tracing_subscriber::fmt::layer().log_internal_errors(false).with_writer(move || queue.line());
+    let layer = tracing_subscriber::fmt::layer().log_internal_errors(false);
     let filter = filter(level);
     Some(match form {
         Form::Human { ansi } => {
             let fields = format::debug_fn(field).delimited(" ");
+            let layer = layer.with_writer(move || queue.line());
             layer.with_ansi(ansi).fmt_fields(fields).event_format(Human).with_filter(filter).boxed()
         }
-        Form::Json => layer.json().flatten_event(true).with_filter(filter).boxed(),
+        Form::Json => {
+            let layer = layer.with_writer(move || Escaped(queue.line()));
+            layer.json().flatten_event(true).with_filter(filter).boxed()
+        }
     })
+}
+
+/// Lines of JSON, in which nothing that others wrote acts on a terminal either.
+struct Escaped<W>(W);
+
+impl<W: io::Write> io::Write for Escaped<W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        match str::from_utf8(line) {
+            Ok(text) => self.0.write_all(visible_json(text).as_bytes())?,
+            Err(_) => self.0.write_all(line)?,
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// Our own crates at the level asked for; the libraries below only when something is wrong.
@@ -183,14 +204,16 @@ mod tests {
     fn logged(format: LogFormat, events: impl FnOnce()) -> String {
         let kept = Kept::default();
         let writer = kept.clone();
-        let builder = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone());
+        let builder = tracing_subscriber::fmt().with_ansi(false);
         match format {
             LogFormat::Json => {
+                let builder = builder.with_writer(move || Escaped(writer.clone()));
                 let subscriber = builder.json().flatten_event(true).finish();
                 tracing::subscriber::with_default(subscriber, events);
             }
             _ => {
                 let fields = format::debug_fn(field).delimited(" ");
+                let builder = builder.with_writer(move || writer.clone());
                 let subscriber = builder.fmt_fields(fields).event_format(Human).finish();
                 tracing::subscriber::with_default(subscriber, events);
             }
@@ -210,6 +233,10 @@ mod tests {
         for part in [format!("planned {escaped} "), format!("path={escaped} "), "count=3".to_owned()] {
             assert!(log.contains(&part), "{part}\n{log}");
         }
+        // Programs read the same text, and nobody's terminal obeys it.
+        let log = logged(LogFormat::Json, || tracing::info!(model = theirs, "planned"));
+        assert!(log.lines().count() == 1 && !log.lines().any(acts), "{log:?}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&log).unwrap()["model"], theirs);
     }
 
     /// People read a sentence and then what is known about it, programs one flat object; both skip what is not known.

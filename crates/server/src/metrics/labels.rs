@@ -16,7 +16,7 @@ const MOST_NAMES: usize = 2_000;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct RequestLabels {
     pub(super) route: &'static str,
-    /// 0: it has none, as what runs in the background or on a WebSocket.
+    /// 0: it has none, as what runs in the background.
     pub(super) status: u16,
     pub(super) outcome: &'static str,
     pub(super) model: Arc<str>,

@@ -56,7 +56,7 @@ macro_rules! metrics {
 
 metrics! {
     REQUESTS = Counter "godex_requests" ["route", "status", "outcome", "model", "target"]
-        "Requests that are over; status 0 is what has none: it ran in the background or on a WebSocket, or its client left before an answer began";
+        "Requests that are over; status 0 is what has none: it ran in the background, or its client left before an answer began";
     DURATION = Histogram "godex_request_duration_seconds" ["route", "model"]
         "From the head of a request to the last byte of its answer";
     OVERHEAD = Histogram "godex_overhead_seconds" ["route", "model"]

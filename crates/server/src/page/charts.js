@@ -32,8 +32,8 @@ const CHARTS = [
   { title: "Requests", text: count, bars: [["requests", "answered", "c1"]], total: sum },
   { title: "Errors", text: count, bars: [["errors", "errors", "c4"]], total: sum },
   { title: "Tokens", text: short, bars: [["input_tokens", "input", "c1"], ["output_tokens", "output", "c2"]], total: sum },
-  { title: "Duration", text: ms, lines: [["took_p95_ms", "95th percentile", "c3"], ["took_p50_ms", "median", "c1"]], total: last, label: "p95" },
-  { title: "First token", text: ms, lines: [["first_token_p50_ms", "median", "c2"]], total: last, label: "median" },
+  { title: "Duration", text: ms, lines: [["took_p95_ms", "95th percentile", "c3"], ["took_p50_ms", "median", "c1"]], total: last, label: "p95, latest" },
+  { title: "First token", text: ms, lines: [["first_token_p50_ms", "median", "c2"]], total: last, label: "median, latest" },
   { title: "Cost", text: dollars, bars: [["cost_usd", "cost", "c5"]], total: sum },
 ];
 

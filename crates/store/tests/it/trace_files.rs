@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use store::{
-    Encryption, Error, OpenError, Payload, Rewriting, SqliteOptions, Store, Tenant, TraceDocument, TraceFilter,
-    TraceRekeyed, TraceRetention, TraceRow, TraceStore, member,
+    Encryption, OpenError, Payload, Rewriting, SqliteOptions, Store, Tenant, TraceDocument, TraceFilter, TraceRekeyed,
+    TraceRetention, TraceRow, TraceStore, member,
 };
 use tokio::time::Instant;
 
