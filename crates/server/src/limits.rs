@@ -114,11 +114,11 @@ impl Want {
         requests.into_iter().chain(self.tpm.map(|limit| (Which::Tokens, limit)))
     }
 
-    /// How many it needs where so many are left. What an answer may take is a guess, which must not keep the rest of a limit
-    /// from ever being used.
-    fn need(&self, which: Which, left: u64) -> u64 {
+    /// How many it needs where so many are not used. What an answer may take is a guess, which must not keep the rest of a
+    /// limit from ever being used.
+    fn need(&self, which: Which, unused: u64) -> u64 {
         let Tokens { input, output } = self.tokens;
-        if which == Which::Tokens { input + output.min(left.saturating_sub(input) / 4) } else { 1 }
+        if which == Which::Tokens { input + output.min(unused.saturating_sub(input) / 4) } else { 1 }
     }
 }
 
@@ -272,10 +272,9 @@ impl Limits {
             state.used_at = now;
             for (which, limit) in want.metered() {
                 let Some(meter) = state.meter(which) else { continue };
-                let left = meter.remaining(limit, mode, now);
-                let need = want.need(which, left);
+                let need = want.need(which, meter.unused(limit, mode, now));
                 if let Err(lack) = meter.look(limit, need, mode, now) {
-                    let used = limit.saturating_sub(left);
+                    let used = limit.saturating_sub(meter.remaining(limit, mode, now));
                     let reached =
                         Reached { whose: want.whose, which, limit, used, requested: need, wait: Duration::ZERO };
                     lacking = Some(worse(lacking, lack, reached));
@@ -299,7 +298,7 @@ impl Limits {
         let taken = states.each_mut().map(|state| {
             let (want, state) = state.as_mut()?;
             let mut take = |which, meter: &mut Meter, limit: u64| {
-                let amount = want.need(which, meter.remaining(limit, mode, now));
+                let amount = want.need(which, meter.unused(limit, mode, now));
                 let number = meter.take(limit, amount, mode, now);
                 soon |= mode == Mode::Together && meter.runs_out(limit, now);
                 rates.add(which, meter.rate(limit, mode, now));
@@ -344,8 +343,8 @@ impl Limits {
             for (which, limit) in want.metered() {
                 let wish = state.meter(which).and_then(|meter| {
                     let now = Instant::now();
-                    let left = meter.remaining(limit, Mode::Together, now);
-                    let need = if now_needed { want.need(which, left) } else { 0 };
+                    let unused = meter.unused(limit, Mode::Together, now);
+                    let need = if now_needed { want.need(which, unused) } else { 0 };
                     let enough = meter.look(limit, need, Mode::Together, now) != Err(Lack::Ask);
                     let enough = enough && !meter.runs_out(limit, now);
                     if enough { None } else { meter.wish(limit, need, || want.subject.of(which)) }

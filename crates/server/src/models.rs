@@ -5,7 +5,7 @@ mod codex;
 mod discover;
 mod facts;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use crate::config::{Config, ProviderConfig};
@@ -77,15 +77,14 @@ impl<'c> Model<'c> {
         Some(Self { id: id.to_owned(), owned_by, targets, discovered: false, describes })
     }
 
-    /// Calls it by its provider's name and its own, if that is good and it is no alias; says whether it does.
-    pub(crate) fn rename(&mut self, is_good: impl FnOnce(&str) -> bool) -> bool {
-        let [(provider, model)] = self.targets.as_slice() else { return false };
-        let whole = format!("{}/{model}", provider.name);
-        let renames = self.id == *model && is_good(&whole);
-        if renames {
-            self.id = whole;
-        }
-        renames
+    /// Each that it stands for, by its provider's name and its own.
+    fn by_whole_names(&self) -> impl Iterator<Item = Self> {
+        self.targets.iter().map(|(provider, model)| Self {
+            id: format!("{}/{model}", provider.name),
+            owned_by: provider.name.clone(),
+            targets: vec![(*provider, model.clone())],
+            ..*self
+        })
     }
 
     fn facts(&self, known: Known<'_>) -> Facts {
@@ -99,11 +98,25 @@ impl<'c> Model<'c> {
     }
 }
 
+/// Those of them that somebody may use, by names that they may use: of a short name that they may not, the whole ones.
+pub(crate) fn usable<'c>(models: Vec<Model<'c>>, may_use: impl Fn(&str) -> bool) -> Vec<Model<'c>> {
+    let mut known: HashSet<String> = models.iter().map(|model| model.id.clone()).collect();
+    let mut usable = Vec::with_capacity(models.len());
+    for model in models {
+        if may_use(&model.id) {
+            usable.push(model);
+        } else {
+            usable.extend(model.by_whole_names().filter(|model| may_use(&model.id) && known.insert(model.id.clone())));
+        }
+    }
+    usable
+}
+
 /// Every model that is listed: the configuration's first.
 pub(crate) fn list<'c>(config: &'c Config, discovered: &Discovered) -> Vec<Model<'c>> {
     let mut models: Vec<Model<'c>> =
         config.models().into_iter().filter_map(|listed| Model::named(config, &listed.id)).collect();
-    let mut known: std::collections::HashSet<String> = models.iter().map(|model| model.id.clone()).collect();
+    let mut known: HashSet<String> = models.iter().map(|model| model.id.clone()).collect();
     for provider in &config.providers {
         let Some(listing) = discovered.0.get(&provider.name) else { continue };
         for listed in &listing.models {

@@ -244,7 +244,7 @@ impl Session {
 }
 
 /// The id that a client gave its item; none that a URL cannot have.
-fn own_id(raw: Raw<'_>) -> Option<String> {
+pub(crate) fn own_id(raw: Raw<'_>) -> Option<String> {
     const LONGEST: usize = 128;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     let usable = |id: &str| (1..=LONGEST).contains(&id.len()) && id.bytes().all(plain);

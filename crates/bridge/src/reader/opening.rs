@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use wire::id::Ids;
-use wire::responses::Tail;
+use wire::responses::{Tail, Usage};
 use wire::sse::Decoder;
 
 use super::{End, Flow, Reader, RoundEnd, Setup};
@@ -144,8 +144,14 @@ impl Opening {
         }
     }
 
+    /// What the provider has counted so far, if it said so.
+    pub fn usage(&self) -> Option<Usage> {
+        let (usage, is_estimated) = self.trial.trial.as_ref()?.reader.taken();
+        (!is_estimated).then_some(usage)
+    }
+
     /// The body has ended. Whatever it is, it is all there is.
-    pub fn end(mut self) -> Look {
+    pub fn end(&mut self) -> Look {
         match &mut self.source {
             Source::Unknown => protocol("The provider's answer has an empty body."),
             Source::Json(buffer) => {

@@ -64,7 +64,7 @@ fn csv_field(text: &str) -> String {
     // What begins so is a formula to those who open the file in a spreadsheet.
     let text = if text.starts_with(['=', '+', '-', '@']) { format!("'{text}") } else { text.to_owned() };
     // A terminal shows it, too.
-    let acts = |c: char| acts(c) && !matches!(c, '\r' | '\n');
+    let acts = |c: char| acts(c) && c != '\n';
     let text = if text.contains(acts) { visible(&text).into_owned() } else { text };
     if text.contains(['"', ',', '\r', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
 }
@@ -189,9 +189,13 @@ The price of 1 of them is not known: their cost is in no sum.
                         key_1,deepseek/deepseek-v4-pro,,12,14400,0,30,4,0,1.5\r\n,up/m,,1,1200,0,30,4,0,\r\n\
                         key_2,\"a\"\"b,c\",,1,1200,0,30,4,0,0.0000001\r\n";
         assert_eq!(csv(&rows(), "key,model"), expected);
-        for (text, field) in
-            [("plain", "plain"), ("=1+1", "'=1+1"), ("a\nb", "\"a\nb\""), ("a\x1b\u{9b}b", "a\\u{1b}\\u{9b}b")]
-        {
+        for (text, field) in [
+            ("plain", "plain"),
+            ("=1+1", "'=1+1"),
+            ("a\nb", "\"a\nb\""),
+            ("a\x1b\u{9b}b", "a\\u{1b}\\u{9b}b"),
+            ("a\rb", "a\\rb"),
+        ] {
             assert_eq!(csv_field(text), field);
         }
     }

@@ -191,7 +191,8 @@ pub async fn revoke(store: &Store, key: &str) -> Result<RevokedKey, ManageError>
 }
 
 /// A new key with the same name and terms, until the same moment; the older one works for `grace` more. In the place of one that
-/// has expired comes one that lives as long as that did.
+/// has expired comes one that lives as long as any of that name did: one that was rotated shortly before its end left the next
+/// hardly any time.
 pub async fn rotate(store: &Store, key: &str, grace: Duration) -> Result<MadeKey, ManageError> {
     let older = found(store, key).await?.ok_or_else(|| ManageError::Unknown(key.to_owned()))?;
     let gone =
@@ -202,9 +203,10 @@ pub async fn rotate(store: &Store, key: &str, grace: Duration) -> Result<MadeKey
     let terms = Terms::from_json(&older.terms).map_err(|error| {
         ManageError::Invalid(format!("what the key {key} is allowed cannot be read by this version: {error}"))
     })?;
-    let life = |end: i64| end.saturating_sub(older.created_at);
-    let lives_until = |end: i64| if end > now() { end } else { now().saturating_add(life(end)) };
-    let expires_at = older.expires_at.map(lives_until);
+    let expires_at = match older.expires_at {
+        Some(end) if end <= now() => Some(now().saturating_add(longest_life(&named(store, &older.name).await?))),
+        end => end,
+    };
     let (secret, made) = made(&older.name, older.tenant, &terms, expires_at)?;
     let until = now().saturating_add(i64::try_from(grace.as_millis()).unwrap_or(i64::MAX));
     let older_end = older.expires_at.map_or(until, |end| end.min(until));
@@ -267,6 +269,11 @@ async fn found(store: &Store, key: &str) -> Result<Option<ApiKey>, ManageError> 
 async fn named(store: &Store, key: &str) -> Result<Vec<ApiKey>, ManageError> {
     let (with_id, others): (Vec<_>, Vec<_>) = all(store).await?.into_iter().partition(|found| found.id == key);
     Ok(if with_id.is_empty() { others.into_iter().filter(|found| found.name == key).collect() } else { with_id })
+}
+
+fn longest_life(keys: &[ApiKey]) -> i64 {
+    let life = |key: &ApiKey| Some(key.expires_at?.saturating_sub(key.created_at));
+    keys.iter().filter_map(life).max().unwrap_or_default()
 }
 
 fn works(key: &ApiKey) -> bool {

@@ -14,8 +14,8 @@ use crate::request::RequestContext;
 
 pub(crate) async fn list(context: &RequestContext, headers: &HeaderMap) -> Response<Body> {
     let discovered = Discovered::of(&context.snapshot).await;
-    let mut models = models::list(&context.snapshot.config, &discovered);
-    models.retain_mut(|model| may_use(context, &model.id) || model.rename(|name| may_use(context, name)));
+    let models = models::list(&context.snapshot.config, &discovered);
+    let models = models::usable(models, |name| may_use(context, name));
     let mut body = Vec::new();
     let mut list = ObjectWriter::new(&mut body);
     list.text("object", "list");

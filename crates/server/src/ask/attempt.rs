@@ -93,8 +93,10 @@ pub(crate) async fn send(
                 Err(None) => return Err(Unanswered::Invalid(error)),
             },
         };
-        let reader = Metered::new(reader, context, failover);
-        match failover.send(&body, cache_key.as_deref(), stream).await {
+        let mut reader = Metered::new(reader, context, failover);
+        let step = failover.send(&body, cache_key.as_deref(), stream).await;
+        reader.wasted(failover.wasted());
+        match step {
             Step::Accepted(accepted) => {
                 context.account.accepted(accepted.connecting);
                 context.sent(failover, asked.request, &body);

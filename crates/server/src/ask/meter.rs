@@ -2,14 +2,15 @@
 //! was taken, once, at the price of whoever has answered.
 //!
 //! An upstream that has the request works, and is paid, whatever becomes of its answer: also where the client is gone before
-//! it begins, the answer fails, or it is only godex that has asked. Who refuses is not. What the provider does not say is
-//! estimated.
+//! it begins, the answer fails, or it is only godex that has asked. Who refuses is not, unless it has counted something all the
+//! same. What the provider does not say is estimated.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use bridge::Reader;
 use providers::Price;
+use wire::responses::Usage;
 
 use crate::account::{Account, Body, Charge};
 use crate::request::RequestContext;
@@ -22,6 +23,8 @@ pub(crate) struct Metered {
     reader: Box<Reader>,
     bill: Option<Bill>,
     accepted: bool,
+    /// What its provider has counted, of an answer that came to nothing.
+    wasted: Option<Usage>,
     /// Events so far.
     heard: u64,
     /// What was read, where bodies are kept.
@@ -46,7 +49,7 @@ impl Metered {
             model: failover.model().to_owned(),
             price: failover.price(),
         };
-        Self { reader, bill: Some(bill), accepted: false, heard: 0, tape: None }
+        Self { reader, bill: Some(bill), accepted: false, wasted: None, heard: 0, tape: None }
     }
 
     /// It has accepted.
@@ -56,6 +59,11 @@ impl Metered {
         self.tape = tape.map(|tape| Box::new((tape, redactor.clone())));
         self.accepted = true;
         self
+    }
+
+    /// Its answer has come to nothing, and its provider has counted so much.
+    pub(super) const fn wasted(&mut self, usage: Option<Usage>) {
+        self.wasted = usage;
     }
 
     /// This was read.
@@ -73,10 +81,10 @@ impl Metered {
     /// The answer is over.
     pub(super) fn settle(&mut self) {
         let Some(Bill { account, provider, model, price }) = self.bill.take() else { return };
-        if !self.accepted && !account.is_with_upstream() {
+        if !self.accepted && self.wasted.is_none() && !account.is_with_upstream() {
             return;
         }
-        let (usage, estimated) = self.reader.taken();
+        let (usage, estimated) = self.wasted.map_or_else(|| self.reader.taken(), |usage| (usage, false));
         let nanodollars = price.map(|price| price.cost(&usage));
         account.heard(self.heard);
         if let Some((tape, redactor)) = self.tape.take().map(|tape| *tape) {

@@ -4,9 +4,12 @@
 use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
+use wire::json::{FromRaw, InvalidCode, Raw, Text};
+use wire::responses::Item;
 
 use crate::error::{ApiError, Code};
 use crate::request::RequestContext;
+use crate::session::own_id;
 
 /// What names the past of a request.
 const PAST: [&str; 2] = ["conversation", "previous_response_id"];
@@ -30,7 +33,9 @@ impl Gone {
         Ok(match error.code {
             Code::ChainNotFound | Code::ChainDeletedAncestor | Code::ConversationNotFound => self.take_past(request),
             // What cannot be the id of any conversation is none's.
-            Code::Invalid(_) if error.param.as_deref() == Some("conversation") => self.take_past(request),
+            Code::Invalid(InvalidCode::InvalidValue) if error.param.as_deref() == Some("conversation") => {
+                self.take_past(request)
+            }
             Code::ItemNotFound => self.take_references(request, context).await?,
             _ => false,
         })
@@ -46,22 +51,22 @@ impl Gone {
         !self.past.is_empty()
     }
 
-    /// Takes out the references to items that nobody has.
+    /// Takes out the references to items that nobody has, all at once. Whether there were any.
     async fn take_references(&mut self, request: &mut Value, context: &RequestContext) -> Result<bool, ApiError> {
-        let Some(items) = request["input"].as_array_mut() else { return Ok(false) };
-        let id = |item: &Value| item["id"].as_str().unwrap_or_default().to_owned();
-        let named: Vec<String> = items.iter().filter(|item| is_reference(item)).map(id).collect();
-        let own = items.iter().filter(|item| !is_reference(item)).map(id);
-        let mut known: HashSet<String> = own.collect();
+        let Some(items) = request["input"].as_array_mut().filter(|_| self.references.is_empty()) else {
+            return Ok(false);
+        };
+        let (named, own): (Vec<_>, Vec<_>) = items.iter().map(id_of).partition(Id::is_reference);
+        let named: Vec<String> = named.into_iter().filter_map(Id::text).collect();
+        let mut known: HashSet<String> = own.into_iter().filter_map(Id::text).collect();
         let (session, room) = (context.session(), context.session().room());
         let found = session.reading(&room).items(named.clone()).await;
         let found = session.observe(found, || ApiError::item_not_found(""))?;
         known.extend(named.into_iter().zip(found).filter(|(_, item)| item.is_some()).map(|(id, _)| id));
         for (place, item) in std::mem::take(items).into_iter().enumerate() {
-            if is_reference(&item) && !known.contains(&id(&item)) {
-                self.references.push((place, item));
-            } else {
-                items.push(item);
+            match id_of(&item) {
+                Id::Reference(id) if !known.contains(&id) => self.references.push((place, item)),
+                _ => items.push(item),
             }
         }
         Ok(!self.references.is_empty())
@@ -117,11 +122,33 @@ fn asked_at(path: &str, taken: &[usize]) -> Option<String> {
     Some(format!("input[{place}]{rest}"))
 }
 
-/// `{"id": …}` alone is one, too.
-fn is_reference(item: &Value) -> bool {
-    match item["type"].as_str() {
-        Some(kind) => kind == "item_reference",
-        None => item["id"].is_string() && item["role"].is_null() && item["content"].is_null(),
+/// What an item of the input is called, or refers to, as the session reads it.
+enum Id {
+    Reference(String),
+    Own(Option<String>),
+}
+
+impl Id {
+    const fn is_reference(&self) -> bool {
+        matches!(self, Self::Reference(_))
+    }
+
+    fn text(self) -> Option<String> {
+        match self {
+            Self::Reference(id) => Some(id),
+            Self::Own(id) => id,
+        }
+    }
+}
+
+fn id_of(item: &Value) -> Id {
+    let text = item.to_string();
+    let Ok(raw) = Raw::parse(&text) else { return Id::Own(None) };
+    match Item::from_raw(raw) {
+        Ok(Item::ItemReference(reference)) => {
+            Id::Reference(reference.id.map(Text::decode).unwrap_or_default().into_owned())
+        }
+        _ => Id::Own(own_id(raw)),
     }
 }
 
@@ -168,10 +195,10 @@ mod tests {
             (json!({"id": "msg_1"}), true),
             (json!({"id": "msg_1", "role": "user", "content": "Hi"}), false),
             (json!({"type": "message", "id": "msg_1"}), false),
-            (json!({"id": 5}), false),
+            (json!({"id": "msg_1", "role": null}), false),
             (json!("Hi"), false),
         ] {
-            assert_eq!(is_reference(&item), expected, "{item}");
+            assert_eq!(id_of(&item).is_reference(), expected, "{item}");
         }
     }
 }

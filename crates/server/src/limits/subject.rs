@@ -122,6 +122,8 @@ pub(super) struct Meter {
     limit: Limit,
     /// Used without having been taken.
     owed: u64,
+    /// What turns that run have taken and may not use.
+    promised: u64,
     /// What the database had left for everybody; at first nobody knows of any use.
     elsewhere: u64,
     refused: Option<Refused>,
@@ -142,6 +144,7 @@ impl Meter {
             used_at: now,
             limit: Limit::new(0),
             owed: 0,
+            promised: 0,
             elsewhere: u64::MAX,
             refused: None,
         }
@@ -167,6 +170,7 @@ impl Meter {
         self.used_at = now;
         self.is_limited_to(limit);
         self.spend(amount, mode);
+        self.promised = self.promised.saturating_add(amount);
         self.window.add(amount, now)
     }
 
@@ -187,6 +191,7 @@ impl Meter {
 
     /// So much was taken at that time, in that minute, and so much of it was used.
     pub(super) fn settle(&mut self, (taken, used): (u64, u64), (at, number): (Instant, u64), mode: Mode, now: Instant) {
+        self.promised = self.promised.saturating_sub(taken);
         match taken.checked_sub(used) {
             Some(unused) => {
                 self.window.give_back(unused, number, now);
@@ -208,6 +213,12 @@ impl Meter {
             Mode::Together => self.left.saturating_add(self.elsewhere).min(limit),
             Mode::Alone | Mode::Apart => limit.saturating_sub(self.window.used(now)),
         }
+    }
+
+    /// What would be left if nobody who runs used anything.
+    #[inline]
+    pub(super) fn unused(&mut self, limit: u64, mode: Mode, now: Instant) -> u64 {
+        self.remaining(limit, mode, now).saturating_add(self.promised).min(limit)
     }
 
     #[inline]

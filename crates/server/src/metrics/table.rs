@@ -78,7 +78,7 @@ metrics! {
     RETRIES = Counter "godex_upstream_retries" ["provider", "target", "outcome"]
         "Those after which the same or another target was asked, by why";
     LATENCY = Histogram "godex_upstream_latency_seconds" ["provider", "target"]
-        "Until a provider has begun to answer";
+        "Until a provider has accepted; where the client wants no stream, until something of the answer has come";
     FIRST_TOKEN = Histogram "godex_first_token_seconds" ["provider", "target"]
         "From the head of a request to the first piece of the model's answer";
     GAPS = Histogram "godex_chunk_gap_seconds" ["provider", "target"]

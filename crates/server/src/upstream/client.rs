@@ -211,7 +211,7 @@ impl HttpClient {
         let format = format(response.headers()).map_err(|message| Failure::new(FailureClass::Protocol, message))?;
         let mut answer = response.into_body();
         let opening = || Opening::new(answer_wire(wire), Arc::clone(dialect)).alone(alone);
-        let first = self.look(&mut answer, opening, outgoing, deadlines).await?;
+        let first = self.look_ahead(&mut answer, opening, outgoing, deadlines).await?;
         let body = AnswerBody::Http { first, body: Box::new(answer), watching: None, open: open.into_iter().collect() };
         let connecting = sending.connected - began;
         Ok(Accepted { format, body, redactor: self.redactor(), connecting, resent: sending.resent })
@@ -249,7 +249,7 @@ impl HttpClient {
 
     /// What comes of an accepted answer until its first content, if that comes soon or the request is patient: an error
     /// there is as good as a refusal. What was read is given back, to be read again.
-    async fn look(
+    async fn look_ahead(
         &self,
         body: &mut HttpBody,
         opening: impl Fn() -> Opening,
@@ -257,34 +257,18 @@ impl HttpClient {
         deadlines: Deadlines,
     ) -> Result<Option<Bytes>, Refused> {
         let (mut trial, mut read) = (opening(), Read::default());
-        let deadline = Instant::now() + PEEK;
-        let look = loop {
-            let chunk = match body.chunk().now_or_never() {
-                Some(chunk) => chunk,
-                None if outgoing.patient => match wait(body, read.as_slice(), &opening, deadlines).await? {
-                    ControlFlow::Continue(chunk) => chunk,
-                    ControlFlow::Break(look) => break look,
-                },
-                None => match tokio::time::timeout_at(deadline, body.chunk()).await {
-                    Ok(chunk) => chunk,
-                    Err(_) => break Look::Answer,
-                },
-            };
-            match chunk.map_err(|error| Refused::new(failure::cut(&error), Remedy::Again))? {
-                None => break trial.end(),
-                Some(bytes) => {
-                    let look = trial.push(&bytes);
-                    read.push(bytes);
-                    if look != Look::More {
-                        break look;
-                    }
-                }
+        let patience = outgoing.patient.then_some(deadlines);
+        let refused = match look(body, &mut trial, &mut read, &opening, patience).await {
+            Ok(Look::Failed(failure)) => {
+                let mut failure = failure.weighed(&outgoing.body, read.as_slice());
+                self.redactor().failure(&mut failure);
+                failure.into()
             }
+            Ok(_) => return Ok(read.bytes()),
+            Err(refused) => refused,
         };
-        let Look::Failed(failure) = look else { return Ok(read.bytes()) };
-        let mut failure = failure.weighed(&outgoing.body, read.as_slice());
-        self.redactor().failure(&mut failure);
-        Err(failure.into())
+        let said = Some(read.as_slice()).filter(|said| !said.is_empty());
+        Err(Refused { body: said.map(Box::from), usage: trial.usage(), ..refused })
     }
 
     /// Any request to this provider, and its answer as it is, refusals included.
@@ -412,6 +396,38 @@ impl HttpClient {
         match &self.transport {
             Transport::Http1(pool) => pool.tidy(),
             Transport::Http2(shards) => shards.tidy(),
+        }
+    }
+}
+
+/// Reads until it is known what this is. `patience`: nobody is told before.
+async fn look(
+    body: &mut HttpBody,
+    trial: &mut Opening,
+    read: &mut Read,
+    opening: impl Fn() -> Opening,
+    patience: Option<Deadlines>,
+) -> Result<Look, Refused> {
+    let deadline = Instant::now() + PEEK;
+    loop {
+        let chunk = match (body.chunk().now_or_never(), patience) {
+            (Some(chunk), _) => chunk,
+            (None, Some(deadlines)) => match wait(body, read.as_slice(), &opening, deadlines).await? {
+                ControlFlow::Continue(chunk) => chunk,
+                ControlFlow::Break(look) => return Ok(look),
+            },
+            (None, None) => match tokio::time::timeout_at(deadline, body.chunk()).await {
+                Ok(chunk) => chunk,
+                Err(_) => return Ok(Look::Answer),
+            },
+        };
+        let Some(bytes) = chunk.map_err(|error| Refused::new(failure::cut(&error), Remedy::Again))? else {
+            return Ok(trial.end());
+        };
+        let look = trial.push(&bytes);
+        read.push(bytes);
+        if look != Look::More {
+            return Ok(look);
         }
     }
 }

@@ -52,6 +52,7 @@ pub(crate) struct Failover {
     leaves_rate_limits: bool,
     /// The client hears nothing before all of the answer is there.
     patient: bool,
+    wasted: Option<Usage>,
     /// The conversation that the request belongs to, where anything depends on it.
     affinity: Option<Affinity>,
     /// Who has answered an earlier round.
@@ -140,6 +141,7 @@ impl Failover {
             retries: 0,
             leaves_rate_limits: false,
             patient: false,
+            wasted: None,
             affinity: None,
             stays: None,
             chosen: None,
@@ -346,18 +348,7 @@ impl Failover {
         count(&health.counts.sent);
         self.asked(body.len());
         let began = Instant::now();
-        let dialect = self.answer();
-        let outgoing = Outgoing {
-            wire: self.wire(),
-            model: self.model().to_owned(),
-            body: body.clone(),
-            betas: betas.clone(),
-            cache_key: cache_key.map(str::to_owned),
-            propagated: self.account.propagated(),
-            affinity: self.affinity,
-            patient: self.patient,
-            account: self.account.clone(),
-        };
+        let (dialect, outgoing) = (self.answer(), self.outgoing(body, betas.clone(), cache_key));
         let sending = replica.client.send(outgoing, stream, &dialect, self.deadlines(stream), alone);
         let sent = unless_it_falls(&replica, alone, pin!(sending)).await;
         let refused = match sent {
@@ -382,6 +373,7 @@ impl Failover {
             }
             Err(refused) => self.too_long(refused, body),
         };
+        self.wasted = refused.usage;
         drop(open);
         if refused.failure.class == FailureClass::Unreachable
             && refused.remedy == Remedy::Elsewhere
@@ -407,6 +399,25 @@ impl Failover {
 // === what is next ===
 
 impl Failover {
+    fn outgoing(&self, body: &Bytes, betas: Option<HeaderValue>, cache_key: Option<&str>) -> Outgoing {
+        Outgoing {
+            wire: self.wire(),
+            model: self.model().to_owned(),
+            body: body.clone(),
+            betas,
+            cache_key: cache_key.map(str::to_owned),
+            propagated: self.account.propagated(),
+            affinity: self.affinity,
+            patient: self.patient,
+            account: self.account.clone(),
+        }
+    }
+
+    /// What the last target that was asked has counted, of an answer that came to nothing; once.
+    pub(crate) const fn wasted(&mut self) -> Option<Usage> {
+        self.wasted.take()
+    }
+
     /// A refusal that names what it will not take: once more without it. Servers name one member at a time; one that
     /// names the same again does not mean it.
     fn repair(&mut self, refused: &Refused, body: &[u8]) -> bool {
@@ -483,6 +494,7 @@ impl Failover {
     /// Makes it somebody's turn, after a wait if need be. False: nobody is left, or it would take too long.
     async fn next(&mut self) -> bool {
         (self.live, self.retrying) = (None, None);
+        self.leave_out_the_late();
         if let Some(at) = self.first_turn() {
             count(&self.candidates[self.at].health.counts.left);
             self.at = at;
@@ -527,6 +539,14 @@ impl Failover {
     fn first_turn(&self) -> Option<usize> {
         let untried = self.at + 1..self.candidates.len();
         (self.retries == 0).then_some(untried)?.find(|at| !self.candidates[*at].out)
+    }
+
+    /// Whoever could not answer in time is not asked, and has not failed.
+    fn leave_out_the_late(&mut self) {
+        let (now, began) = (Instant::now(), self.account.began());
+        for candidate in &mut self.candidates {
+            candidate.out |= now >= candidate.provider.deadlines(true, began).until;
+        }
     }
 
     fn alive(&self, health: &ModelHealth) {

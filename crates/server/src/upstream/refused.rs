@@ -1,6 +1,7 @@
 //! A refusal, and what may be tried after it. Nothing of an answer has reached the client yet.
 
 use bridge::{Failure, FailureClass};
+use wire::responses::Usage;
 
 use crate::account::Deadline;
 
@@ -14,6 +15,8 @@ pub(crate) struct Refused {
     pub(super) is_ours: bool,
     /// What was answered, as it was: there may be keys in it.
     pub(super) body: Option<Box<[u8]>>,
+    /// What its provider has counted, of an answer that came to nothing.
+    pub(super) usage: Option<Usage>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,17 +31,11 @@ pub(super) enum Remedy {
 
 impl Refused {
     pub(super) const fn new(failure: Failure, remedy: Remedy) -> Self {
-        Self { failure, remedy, deadline: None, is_ours: false, body: None }
+        Self { failure, remedy, deadline: None, is_ours: false, body: None, usage: None }
     }
 
     pub(super) fn late(deadline: Deadline) -> Self {
-        Self {
-            failure: super::late(deadline),
-            remedy: Remedy::Elsewhere,
-            deadline: Some(deadline),
-            is_ours: false,
-            body: None,
-        }
+        Self::new(super::late(deadline), Remedy::Elsewhere).missed(Some(deadline))
     }
 
     /// The same, with the deadline that was missed.
@@ -111,7 +108,7 @@ impl From<Failure> for Refused {
             (Some(false), Remedy::Again) => Remedy::Elsewhere,
             _ => remedy,
         };
-        Self { failure, remedy, deadline: None, is_ours: false, body: None }
+        Self::new(failure, remedy)
     }
 }
 

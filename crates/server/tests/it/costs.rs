@@ -113,6 +113,27 @@ async fn who_answers_is_paid_and_who_refuses_is_not() {
     assert_eq!(costs.rows().await, [row("m", 1, ANSWER)]);
 }
 
+/// What a provider counts of an answer that comes to nothing is paid, though another answers.
+#[tokio::test]
+async fn an_answer_that_came_to_nothing_costs_what_was_counted() {
+    let chunks = chat::chunks();
+    let empty = Script::sse(&[&chunks[..1], &chunks[3..]].concat());
+    let mut whole = chat::completion();
+    whole["choices"][0]["message"]["content"] = json!("");
+    for (stream, script) in [(true, empty), (false, Script::json(200, &whole))] {
+        let upstream = Upstream::start_with(move |received| match received.json()["model"].as_str() {
+            Some("m") => script.clone(),
+            _ => chat::answer(received.json()["stream"] == true),
+        });
+        let prices = format!("{{m: {PRICE}, n: {PRICE}}}");
+        let both = "models: {aliases: {both: [up/m, up/n]}}\n";
+        let costs = Costs::start(upstream.await.unwrap(), &prices, both).await;
+        let answer = costs.rig.post(&json!({"model": "both", "input": "Hi", "stream": stream})).await;
+        assert_eq!(answer.status, 200);
+        assert_eq!(costs.rows().await, [row("m", 1, ANSWER), row("n", 1, ANSWER)], "{stream}");
+    }
+}
+
 #[tokio::test]
 async fn a_summary_is_paid_for() {
     let costs = Costs::of(Script::sse(&chat::chunks())).await;

@@ -1,5 +1,7 @@
 //! What requests become and became, for the operator: plans that nobody is sent, and requests that are sent again.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use server::admin::AdminClient;
 use server::config::{AdminConfig, AdminListen, Config};
@@ -355,14 +357,18 @@ async fn what_refers_to_an_item_that_is_gone_is_explained() {
 async fn what_was_refused_is_explained() {
     let it = Explained::start(says("Hello"), CAPTURE).await;
     let reference = json!([{"type": "item_reference", "id": "msg_nope"}, {"role": "user", "content": "Two"}]);
+    let odd = json!([{"type": "item_reference", "id": "msg_nope"}, {"id": ""}, {"id": "a b"},
+        {"id": "a b", "role": "user", "content": "Two"}]);
     for (name, body, gone) in [
         ("a-chain", json!({"input": "Two", "previous_response_id": "resp_nope"}), true),
         ("a-conversation", json!({"input": "Two", "conversation": "conv_nope"}), true),
         ("no-conversation", json!({"input": "Two", "conversation": {"id": "nope"}}), true),
         ("an-item", json!({"input": reference}), true),
+        ("odd-items", json!({"input": odd}), true),
         ("chain-and-item", json!({"input": reference, "previous_response_id": "resp_nope"}), true),
         ("both", json!({"input": "Two", "conversation": "conv_nope", "previous_response_id": "resp_nope"}), false),
         ("a-model", json!({"input": "Two", "temperature": 9}), false),
+        ("a-number", json!({"input": "Two", "conversation": 5}), false),
     ] {
         it.refused(name, body.clone()).await;
         let again = it.again(&json!(name)).await;
@@ -380,6 +386,21 @@ async fn what_was_refused_is_explained() {
         }
     }
     assert_eq!(it.rig.upstream.requests().len(), 0);
+}
+
+/// What a provider said before it failed is as good as a refusal, however late that was.
+#[tokio::test]
+async fn what_came_before_a_late_failure_is_captured() {
+    let busy = json!({"error": {"message": "busy", "code": 503}});
+    let begun = chat::chunk(&json!({"role": "assistant", "content": ""}), None);
+    let script = Script::event_stream().event(&begun).delay(Duration::from_millis(700)).event(&busy).done();
+    let it = Explained::start(script, CAPTURE).await;
+    let answer = it.rig.post(&json!({"model": "up/m", "input": "Hi"})).await;
+    assert_eq!(answer.status, 503);
+    let traces = it.good("GET", "/admin/traces", Value::Null).await;
+    let trace = it.good("GET", &format!("/admin/traces/{}", traces["data"][0]["number"]), Value::Null).await;
+    let said = trace["payloads"]["chat_response.1"]["text"].as_str().unwrap();
+    assert!(said.contains("assistant") && said.contains("busy"), "{said}");
 }
 
 /// A compaction is stored nowhere: its bodies are kept where those of such requests are.

@@ -280,6 +280,18 @@ async fn who_fails_late_without_a_word_is_replaced_for_clients_that_have_heard_n
     }
 }
 
+/// Who could not answer in time is not asked, and has not failed.
+#[tokio::test]
+async fn nobody_is_asked_when_no_time_is_left() {
+    let (late, spare) = (Upstream::start(Script::event_stream().stall()).await.unwrap(), good().await);
+    let hasty = "timeouts: {total_ms: 600}";
+    let entries = [provider("a", &late, hasty), provider("b", &spare, hasty)].concat();
+    let rig = rig(late, "[a/m, b/m]", QUICK, &entries).await;
+    let answer = rig.post(&asked()).await;
+    assert_eq!((answer.status, error(&answer).domain.as_str()), (504, "upstream_timeout"));
+    assert_eq!(names(&rig, &[&spare]), [1, 0]);
+}
+
 /// The same at the addresses of one provider: one is killed after it has begun an answer and before its first word.
 #[tokio::test]
 async fn an_address_that_is_killed_before_the_first_word_is_replaced() {
