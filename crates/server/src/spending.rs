@@ -23,11 +23,14 @@ use crate::access::Grant;
 use crate::clock;
 use crate::error::ApiError;
 pub(crate) use budgets::Reservation;
-use budgets::{Spent, Tabs};
+use budgets::{Lack, Others, Spent, Tab, Tabs};
 use pending::Pending;
 
 /// How often what was used is written, and what others have spent is read.
 const EVERY: Duration = Duration::from_secs(1);
+/// How long what is promised is held in the database by a process that says nothing more, and how long it may take to answer.
+const LEASE: Duration = Duration::from_secs(15);
+const PATIENCE: Duration = Duration::from_secs(1);
 /// How often a failure that lasts is told.
 const TOLD_EVERY: u64 = 60;
 /// How often the last batch is tried, and how long is waited in between.
@@ -108,12 +111,52 @@ impl Spending {
                 tab.read(&asked, &spent);
             }
         }
-        Reservation::make(tabs, nanodollars).map_err(|Spent { whose, per, is_promised }| {
+        self.reserve(&tabs, nanodollars).await.map_err(|Spent { whose, per, is_promised }| {
             if is_promised {
                 return ApiError::budget_in_use(whose);
             }
             ApiError::insufficient_quota(whose, period::end(per, hour).as_deref())
         })
+    }
+
+    /// What is promised of a budget that others share is held in the database, too.
+    async fn reserve(&self, tabs: &[Option<Arc<Tab>>; 2], nanodollars: u64) -> Result<Reservation, Spent> {
+        let mut others = [if self.store.is_shared() { Others::Some } else { Others::None }; 2];
+        loop {
+            match Reservation::make(tabs, nanodollars, others) {
+                Ok(made) => return Ok(made),
+                Err(Lack::Spent(spent)) => return Err(spent),
+                Err(Lack::Ask(tab)) => {
+                    let took = self.hold(&tab, || Some(tab.wish(nanodollars))).await;
+                    let asked = tabs
+                        .iter()
+                        .zip(&mut others)
+                        .filter(|(asked, _)| asked.as_ref().is_some_and(|asked| Arc::ptr_eq(asked, &tab)));
+                    asked.filter(|_| took).for_each(|(_, others)| *others = Others::Took);
+                }
+            }
+        }
+    }
+
+    /// Has the database hold as much as is wished for, of as much as all processes may. Whether it holds less than that.
+    async fn hold(&self, tab: &Tab, wish: impl FnOnce() -> Option<(u64, u64)>) -> bool {
+        let _turn = tab.asking.lock().await;
+        let Some((wanted, all)) = wish() else { return false };
+        let asked = self.store.hold_places(&self.worker, &tab.subject, wanted, all, LEASE);
+        // Budgets hold as far as they are known, where the database is away.
+        let held = tokio::time::timeout(PATIENCE, asked).await.ok().and_then(Result::ok).unwrap_or(u64::MAX);
+        tab.holds(held);
+        held < wanted
+    }
+
+    /// Has it hold no more than is needed.
+    async fn let_go(&self) {
+        if !self.store.is_shared() {
+            return;
+        }
+        for tab in self.tabs.each_now() {
+            self.hold(&tab, || tab.spare()).await;
+        }
     }
 
     /// What was spent is asked for again: the store has forgotten some of it.
@@ -177,7 +220,9 @@ impl Spending {
     /// Only what is written is read back: otherwise it would be missed in between.
     async fn write_and_read(&self) -> Result<(), store::Error> {
         self.write().await?;
-        self.read().await
+        self.read().await?;
+        self.let_go().await;
+        Ok(())
     }
 
     /// Writes what was used every second; runs as long as the server.

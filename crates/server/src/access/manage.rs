@@ -11,6 +11,10 @@ use crate::clock;
 use crate::config::{NAME, Secret, is_name};
 use crate::terms::MOST_TPM;
 
+/// How ids begin, before so many bytes in hex.
+const ID: &str = "key_";
+const ID_BYTES: usize = 12;
+
 /// A key to be made.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -90,6 +94,11 @@ pub async fn create(store: &Store, new: NewKey) -> Result<MadeKey, ManageError> 
             return Err(ManageError::Invalid(format!("a {what} is {NAME}")));
         }
     }
+    if looks_like_id(&name) {
+        return Err(ManageError::Invalid(
+            "a name is not what ids of keys look like: it could be another key's".to_owned(),
+        ));
+    }
     if expires_at.is_some_and(|end| end <= clock::unix_seconds()) {
         return Err(ManageError::Invalid("the key would have expired already".to_owned()));
     }
@@ -101,6 +110,11 @@ pub async fn create(store: &Store, new: NewKey) -> Result<MadeKey, ManageError> 
         Err(store::Error::Conflict) => Err(ManageError::Taken(name)),
         Err(error) => Err(error.into()),
     }
+}
+
+fn looks_like_id(name: &str) -> bool {
+    let hex = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f');
+    name.strip_prefix(ID).is_some_and(|rest| rest.len() == 2 * ID_BYTES && rest.bytes().all(hex))
 }
 
 /// What would never be right, and what no counter can hold.
@@ -137,7 +151,7 @@ fn made(name: &str, tenant: Tenant, terms: &Terms, expires_at: Option<i64>) -> R
     let no_bits = || ManageError::Invalid("this system has no random numbers".to_owned());
     let key = key::make().ok_or_else(no_bits)?;
     let id = clock::secret_bits().ok_or_else(no_bits)?;
-    let id = id[..12].iter().fold("key_".to_owned(), |id, byte| id + &format!("{byte:02x}"));
+    let id = id[..ID_BYTES].iter().fold(ID.to_owned(), |id, byte| id + &format!("{byte:02x}"));
     let stored = ApiKey {
         id,
         tenant,

@@ -195,9 +195,8 @@ impl Oidc {
         };
         let mut models = own.models.or_else(|| all.models.clone());
         if let Some(list) = claimed(self.config.models_claim.as_ref()) {
-            // Never more than what is said otherwise.
-            let within = Terms { models, ..Terms::default() };
-            models = Some(texts(Some(list)).into_iter().filter(|name| within.allow_model(name)).collect());
+            let claimed = texts(Some(list));
+            models = Some(models.map_or_else(|| claimed.clone(), |models| in_both(&claimed, &models)));
         }
         Ok(Terms {
             models,
@@ -320,6 +319,19 @@ fn audiences(raw: Option<Raw<'_>>) -> Vec<String> {
     if raw.kind() == Kind::Array { raw.elements().filter_map(text).collect() } else { text(raw).into_iter().collect() }
 }
 
+/// What both lists allow: of a name, and of what begins as it does, the narrower one.
+fn in_both(some: &[String], others: &[String]) -> Vec<String> {
+    let covers = |wide: &str, narrow: &str| {
+        Terms { models: Some(vec![wide.to_owned()]), ..Terms::default() }.allow_model(narrow)
+    };
+    let mut both: Vec<String> = Vec::new();
+    for (one, other) in some.iter().flat_map(|one| others.iter().map(move |other| (one, other))) {
+        let narrow = if covers(other, one) { Some(one) } else { Some(other).filter(|other| covers(one, other)) };
+        both.extend(narrow.filter(|name| !both.contains(name)).cloned());
+    }
+    both
+}
+
 /// Seconds since the epoch, which may have a fraction.
 fn time(raw: Option<Raw<'_>>) -> Option<u64> {
     let raw = raw.filter(|raw| raw.kind() == Kind::Number)?.as_str();
@@ -331,7 +343,8 @@ fn time(raw: Option<Raw<'_>>) -> Option<u64> {
 /// Short enough to be counted by; what is cut keeps apart from others by its hash.
 fn bounded(subject: &str) -> String {
     let plain: String = subject.chars().filter(|c| !c.is_control()).collect();
-    if plain == subject && subject.len() <= LONGEST_SUBJECT {
+    // One that looks like a cut one might be another's.
+    if plain == subject && subject.len() <= LONGEST_SUBJECT && !subject.contains('~') {
         return plain;
     }
     let hash = key::hash(subject.as_bytes());

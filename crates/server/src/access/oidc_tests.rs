@@ -228,7 +228,7 @@ async fn what_a_token_says_is_checked() {
         }
     }
     let long = "\u{e9}".repeat(200);
-    for sub in [long.as_str(), "a\nb"] {
+    for sub in [long.as_str(), "a\nb", "ab~7e18f737311b2dc3b2f269dd"] {
         let token = ec.token(&json!({"alg": "ES256", "kid": "k"}), &with(&json!({"sub": sub})));
         let id = look(&oidc, &token).unwrap().id.clone();
         assert!(id.len() <= 5 + LONGEST_SUBJECT && id.contains('~') && !id.contains('\n'), "{id}");
@@ -245,7 +245,9 @@ async fn claims_become_terms_and_never_widen_what_the_operator_says() {
     oidc.fetched(Ok(key_set(&[ec.jwk("k")])));
     for (claims, expected) in [
         (json!({}), r#"{"models":["fast","x/*"],"rpm":60}"#),
-        (json!({"models": ["fast", "slow", "x/1", "*"]}), r#"{"models":["fast","x/1"],"rpm":60}"#),
+        (json!({"models": ["fast", "slow", "x/1", "y/*"]}), r#"{"models":["fast","x/1"],"rpm":60}"#),
+        (json!({"models": ["x/1*", "x/", "*"]}), r#"{"models":["x/1*","x/","fast","x/*"],"rpm":60}"#),
+        (json!({"models": "f*"}), r#"{"models":["fast"],"rpm":60}"#),
         (json!({"models": "fast slow"}), r#"{"models":["fast"],"rpm":60}"#),
         (json!({"models": 5}), r#"{"models":[],"rpm":60}"#),
         (

@@ -2,7 +2,8 @@
 //! all processes; what was spent here and is not written yet; and what running turns will cost at least.
 //!
 //! A turn begins as long as anything is left that is not promised to others, so what is spent ends beyond the budget by
-//! what running turns cost more than was expected of them.
+//! what running turns cost more than was expected of them. Where several processes share a budget, what each has promised
+//! is held in the database, as places of running turns are.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -32,7 +33,11 @@ pub(super) struct Tabs {
 pub(super) struct Tab {
     /// `key` or `project`.
     whose: &'static str,
+    /// As the database knows what is promised of it.
+    pub(super) subject: Box<str>,
     state: Mutex<State>,
+    /// Held by whoever asks the database to hold more, or less.
+    pub(super) asking: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug)]
@@ -50,6 +55,10 @@ struct State {
     /// What was spent since.
     open: u64,
     reserved: u64,
+    /// What the database holds for this process; None: it was not asked.
+    held: Option<u64>,
+    /// What was spent here since the store was read, and between that and the time before: others may not have read it yet.
+    fresh: [u64; 2],
     /// How often the store was read since somebody asked.
     idle: u32,
 }
@@ -62,6 +71,25 @@ pub(super) struct Spent {
     pub(super) per: Period,
     /// It is not, but what is left is promised to running turns.
     pub(super) is_promised: bool,
+}
+
+/// Why nothing is set aside.
+#[derive(Debug)]
+pub(super) enum Lack {
+    Spent(Spent),
+    /// The database is to hold more.
+    Ask(Arc<Tab>),
+}
+
+/// How other processes are heeded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Others {
+    /// There are none.
+    None,
+    /// They may have promised what is left.
+    Some,
+    /// They have: the database holds less for us than was asked for.
+    Took,
 }
 
 /// What is asked of the store: whose spending, and since when.
@@ -88,25 +116,27 @@ impl Tabs {
     pub(super) fn of(&self, grant: &Grant, hour: i64) -> ([Option<Arc<Tab>>; 2], bool) {
         let mut are_known = true;
         let key = grant.terms.budget.map(|budget| {
-            let tab = self.tab(&self.keys, grant.limited_as(), || Tab::new("key", spenders(grant), budget, hour));
+            let new = |name: &str| Tab::new("key", name, spenders(grant), budget, hour);
+            let tab = self.tab(&self.keys, grant.limited_as(), new);
             are_known &= tab.turn_to(budget, hour, Some(grant));
             tab
         });
         let tenant = grant.tenant_terms.budget.map(|budget| {
             let spender = || Arc::from([Spender::Tenant(grant.tenant.clone())]);
-            let tab = self.tab(&self.tenants, grant.tenant.name(), || Tab::new("project", spender(), budget, hour));
+            let new = |name: &str| Tab::new("project", name, spender(), budget, hour);
+            let tab = self.tab(&self.tenants, grant.tenant.name(), new);
             are_known &= tab.turn_to(budget, hour, None);
             tab
         });
         ([key, tenant], are_known)
     }
 
-    fn tab(&self, tabs: &RwLock<HashMap<String, Arc<Tab>>>, name: &str, new: impl FnOnce() -> Tab) -> Arc<Tab> {
+    fn tab(&self, tabs: &RwLock<HashMap<String, Arc<Tab>>>, name: &str, new: impl FnOnce(&str) -> Tab) -> Arc<Tab> {
         let known = tabs.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
         known.unwrap_or_else(|| {
             let mut tabs = tabs.write().unwrap_or_else(PoisonError::into_inner);
             self.count.fetch_add(usize::from(!tabs.contains_key(name)), Ordering::Relaxed);
-            Arc::clone(tabs.entry(name.to_owned()).or_insert_with(|| Arc::new(new())))
+            Arc::clone(tabs.entry(name.to_owned()).or_insert_with(|| Arc::new(new(name))))
         })
     }
 
@@ -126,6 +156,7 @@ impl Tabs {
             if let Some(tab) = tabs.read().unwrap_or_else(PoisonError::into_inner).get(name) {
                 let mut state = tab.enter();
                 state.open = state.open.saturating_add(nanodollars);
+                state.fresh[0] = state.fresh[0].saturating_add(nanodollars);
             }
         }
     }
@@ -155,6 +186,12 @@ impl Tabs {
         all
     }
 
+    pub(super) fn each_now(&self) -> Vec<Arc<Tab>> {
+        let mut all = Vec::new();
+        self.each(|tab| all.push(Arc::clone(tab)));
+        all
+    }
+
     fn each(&self, mut visit: impl FnMut(&Arc<Tab>)) {
         for tabs in [&self.keys, &self.tenants] {
             tabs.read().unwrap_or_else(PoisonError::into_inner).values().for_each(&mut visit);
@@ -163,17 +200,44 @@ impl Tabs {
 }
 
 impl State {
+    /// What is to be held: for turns that run, and what others may not know to be spent.
+    fn needed(&self) -> u64 {
+        self.fresh.into_iter().fold(self.reserved, u64::saturating_add)
+    }
+
+    /// What may be held by all: all that is left, with what is held because others may not know that it is spent.
+    fn to_hold(&self) -> u64 {
+        let known = self.fresh.into_iter().fold(self.spent(), u64::saturating_sub);
+        self.budget.nanodollars.saturating_sub(known)
+    }
+
+    /// As far as it is known here.
+    fn spent(&self) -> u64 {
+        [self.stored.unwrap_or(0), self.writing, self.open].into_iter().fold(0, u64::saturating_add)
+    }
+
     fn asked(&self) -> Asked {
         Asked { spenders: Arc::clone(&self.spenders), begin: self.begin }
     }
 }
 
 impl Tab {
-    const fn new(whose: &'static str, spenders: Arc<[Spender]>, budget: Budget, hour: i64) -> Self {
-        let begin = period::begin(budget.per, hour);
-        let state =
-            State { budget, spenders, begin, looked_at: hour, stored: None, writing: 0, open: 0, reserved: 0, idle: 0 };
-        Self { whose, state: Mutex::new(state) }
+    fn new(whose: &'static str, name: &str, spenders: Arc<[Spender]>, budget: Budget, hour: i64) -> Self {
+        let state = State {
+            budget,
+            spenders,
+            begin: period::begin(budget.per, hour),
+            looked_at: hour,
+            stored: None,
+            writing: 0,
+            open: 0,
+            reserved: 0,
+            held: None,
+            fresh: [0; 2],
+            idle: 0,
+        };
+        let subject = format!("{whose}/{name}/budget").into();
+        Self { whose, subject, state: Mutex::new(state), asking: tokio::sync::Mutex::default() }
     }
 
     fn enter(&self) -> MutexGuard<'_, State> {
@@ -231,15 +295,45 @@ impl Tab {
         state.idle < IDLE || state.reserved > 0 || state.open > 0 || state.writing > 0
     }
 
-    fn reserve(&self, nanodollars: u64) -> Result<(), Spent> {
+    fn reserve(self: &Arc<Self>, nanodollars: u64, others: Others) -> Result<(), Lack> {
         let mut state = self.enter();
-        let spent = [state.stored.unwrap_or(0), state.writing, state.open].into_iter().fold(0, u64::saturating_add);
-        let all = state.budget.nanodollars;
+        let (spent, all) = (state.spent(), state.budget.nanodollars);
+        let refused = Spent { whose: self.whose, per: state.budget.per, is_promised: spent < all };
         if spent.saturating_add(state.reserved) >= all {
-            return Err(Spent { whose: self.whose, per: state.budget.per, is_promised: spent < all });
+            return Err(Lack::Spent(refused));
+        }
+        let free = state.held.unwrap_or(0).saturating_sub(state.needed());
+        if others != Others::None && free < nanodollars {
+            if others == Others::Some {
+                return Err(Lack::Ask(Arc::clone(self)));
+            }
+            // As here alone: a turn begins while anything is left.
+            if free == 0 {
+                return Err(Lack::Spent(refused));
+            }
         }
         state.reserved = state.reserved.saturating_add(nanodollars);
         Ok(())
+    }
+
+    /// What is to be held for one more turn, and how much all processes together may hold.
+    pub(super) fn wish(&self, nanodollars: u64) -> (u64, u64) {
+        let state = self.enter();
+        (state.needed().saturating_add(nanodollars), state.to_hold())
+    }
+
+    /// What the database holds for this process now.
+    pub(super) fn holds(&self, held: u64) {
+        self.enter().held = Some(held);
+    }
+
+    /// The store was read. What is held beyond what is needed, if anything is: how much is to be held, and how much all
+    /// processes together may hold.
+    pub(super) fn spare(&self) -> Option<(u64, u64)> {
+        let mut state = self.enter();
+        state.fresh = [0, state.fresh[0]];
+        let needed = state.needed();
+        state.held.is_none_or(|held| held > needed).then(|| (needed, state.to_hold()))
     }
 }
 
@@ -252,13 +346,13 @@ pub(crate) struct Reservation {
 
 impl Reservation {
     /// On both tabs, or on none.
-    pub(super) fn make(tabs: [Option<Arc<Tab>>; 2], nanodollars: u64) -> Result<Self, Spent> {
+    pub(super) fn make(tabs: &[Option<Arc<Tab>>; 2], nanodollars: u64, others: [Others; 2]) -> Result<Self, Lack> {
         let mut made = Self { tabs: [None, None], nanodollars };
-        for (made, tab) in made.tabs.iter_mut().zip(tabs) {
-            if let Some(tab) = &tab {
-                tab.reserve(nanodollars)?;
+        for ((made, tab), others) in made.tabs.iter_mut().zip(tabs).zip(others) {
+            if let Some(tab) = tab {
+                tab.reserve(nanodollars, others)?;
             }
-            *made = tab;
+            made.clone_from(tab);
         }
         Ok(made)
     }

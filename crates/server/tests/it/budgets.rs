@@ -257,3 +257,37 @@ async fn two_instances_share_a_budget() {
     two.stop().await;
     is_spent(&ask(&rig(&session).await, POOR, "m").await);
 }
+
+/// What is set aside on one instance is not there on the other, for as long as the turn runs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_instances_share_what_is_set_aside() {
+    let Some(postgres) = Postgres::start() else { return };
+    let session = format!("backend: postgres, postgres: {{url: '{}'}}", postgres.url());
+    let (one, two) = (rig(&session).await, rig(&session).await);
+    one.upstream.queue(Script::silent());
+    let body = json!({"model": "m", "input": "Hi", "max_output_tokens": 16});
+    let running = post(&one, POOR, "/v1/responses", &body);
+    let refused = async {
+        one.upstream.arrived(1).await;
+        for _ in 0..4 {
+            is_in_use(&ask(&two, POOR, "m").await);
+            is_in_use(&ask(&one, POOR, "m").await);
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    };
+    tokio::select! {
+        answer = running => panic!("{answer:?}"),
+        () = refused => {}
+    }
+    assert_eq!((one.upstream.requests().len(), two.upstream.requests().len()), (1, 0));
+    // Its client has left, and it has cost little: what was set aside is there again.
+    for tries in 0.. {
+        let answer = ask(&two, POOR, "m").await;
+        if answer.status == 200 {
+            break;
+        }
+        is_in_use(&answer);
+        assert!(tries < 40, "it stays set aside");
+        tokio::time::sleep(Duration::from_millis(250)).await;
+    }
+}

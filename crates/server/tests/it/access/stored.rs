@@ -58,6 +58,7 @@ async fn keys_are_made_rotated_revoked_and_forgotten() {
         (named("team", "b"), "there is a key named team already; revoke it first, or rotate it"),
         (named("a b", "a"), "a name is 1 to 64 letters, digits, `-`, `_` and `.`"),
         (named("x", "a/b"), "a tenant is 1 to 64 letters, digits, `-`, `_` and `.`"),
+        (named(&first.info.id, "a"), "a name is not what ids of keys look like: it could be another key's"),
         (NewKey { expires_at: Some(1), ..named("x", "a") }, "the key would have expired already"),
         (
             NewKey { terms: Terms { rpm: Some(0), ..Terms::default() }, ..named("x", "a") },
