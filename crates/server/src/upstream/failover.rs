@@ -541,14 +541,6 @@ impl Failover {
         (self.retries == 0).then_some(untried)?.find(|at| !self.candidates[*at].out)
     }
 
-    /// Whoever could not answer in time is not asked, and has not failed.
-    fn leave_out_the_late(&mut self) {
-        let (now, began) = (Instant::now(), self.account.began());
-        for candidate in &mut self.candidates {
-            candidate.out |= now >= candidate.provider.deadlines(true, began).until;
-        }
-    }
-
     fn alive(&self, health: &ModelHealth) {
         if health.breaker.good() {
             self.recovered();

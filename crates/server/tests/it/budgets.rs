@@ -14,11 +14,13 @@ use crate::rig::{Rig, error, object, object_now, parse};
 const POOR: &str = "key-with-a-small-budget-01";
 const RICH: &str = "key-without-any-budget-0002";
 const SINGLE: &str = "key-with-one-turn-at-a-time";
+const FAIR: &str = "key-with-a-larger-budget-04";
 
 /// An answer costs 9,000 nanodollars: three of them are more than 20,000.
 const KEYS: &str = "keys:\n- {name: poor, key: key-with-a-small-budget-01, budget: 0.00002usd/total, rpm: 100000}\n\
                     - {name: rich, key: key-without-any-budget-0002}\n\
-                    - {name: single, key: key-with-one-turn-at-a-time, budget: 0.0001usd/total, concurrency: 1}\n";
+                    - {name: single, key: key-with-one-turn-at-a-time, budget: 0.0001usd/total, concurrency: 1}\n\
+                    - {name: fair, key: key-with-a-larger-budget-04, budget: 0.0001usd/total}\n";
 
 async fn upstream() -> Upstream {
     Upstream::start_with(|received| chat::answer(received.json()["stream"] == true)).await.unwrap()
@@ -265,13 +267,13 @@ async fn two_instances_share_what_is_set_aside() {
     let session = format!("backend: postgres, postgres: {{url: '{}'}}", postgres.url());
     let (one, two) = (rig(&session).await, rig(&session).await);
     one.upstream.queue(Script::silent());
-    let body = json!({"model": "m", "input": "Hi", "max_output_tokens": 16});
-    let running = post(&one, POOR, "/v1/responses", &body);
+    let body = json!({"model": "m", "input": "Hi", "max_output_tokens": 100});
+    let running = post(&one, FAIR, "/v1/responses", &body);
     let refused = async {
         one.upstream.arrived(1).await;
         for _ in 0..4 {
-            is_in_use(&ask(&two, POOR, "m").await);
-            is_in_use(&ask(&one, POOR, "m").await);
+            is_in_use(&ask(&two, FAIR, "m").await);
+            is_in_use(&ask(&one, FAIR, "m").await);
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
     };
@@ -282,7 +284,7 @@ async fn two_instances_share_what_is_set_aside() {
     assert_eq!((one.upstream.requests().len(), two.upstream.requests().len()), (1, 0));
     // Its client has left, and it has cost little: what was set aside is there again.
     for tries in 0.. {
-        let answer = ask(&two, POOR, "m").await;
+        let answer = ask(&two, FAIR, "m").await;
         if answer.status == 200 {
             break;
         }

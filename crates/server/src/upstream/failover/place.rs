@@ -1,10 +1,12 @@
-//! Which of its provider's addresses a request goes to, and after which others: the conversation's own first.
+//! Which of its provider's addresses a request goes to, and after which others: the conversation's own first; and to whom it
+//! is too late to go.
 
 use std::ops::Range;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 
 use bridge::{Failure, FailureClass};
+use tokio::time::Instant;
 
 use super::{Accepted, Affinity, Candidate, Failover, Provider, Refused, Remedy, Replica};
 use crate::clock;
@@ -39,6 +41,14 @@ impl Failover {
     pub(crate) fn belongs_to(&mut self, affinity: impl FnOnce() -> Affinity) {
         if self.candidates.iter().any(|candidate| candidate.provider.has_choice()) {
             self.affinity = Some(affinity());
+        }
+    }
+
+    /// Whoever could not answer in time is not asked, and has not failed.
+    pub(super) fn leave_out_the_late(&mut self) {
+        let (now, began) = (Instant::now(), self.account.began());
+        for candidate in &mut self.candidates {
+            candidate.out |= now >= candidate.provider.deadlines(true, began).until;
         }
     }
 
