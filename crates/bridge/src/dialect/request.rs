@@ -242,8 +242,8 @@ vocabulary! {
         /// `anyOf`, `oneOf` and `allOf` go from the root.
         PlainRoot = "plain_root",
         /// Only what is a schema by draft 2020-12: older tuples and exclusive limits are written as it has them; keywords
-        /// whose values it does not have, types that there are not and patterns that are no regular expressions of
-        /// ECMAScript go.
+        /// whose values it does not have, types that there are not and patterns that only other languages than ECMAScript
+        /// have go, and what would forbid more without them.
         Draft2020 = "draft_2020",
         /// Names of the root's properties have letters, digits, `_`, `.` and `-`, at most 64: others are renamed, and the
         /// arguments of calls are renamed back.

@@ -179,7 +179,8 @@ pub struct ReasoningRules {
     pub history_keeps_on: bool,
     pub replay: Replay,
     pub field: ReplayField,
-    /// A message that must carry reasoning and has lost it gets a blank.
+    /// A message that must carry reasoning and has lost it gets a blank; with `wire: messages`, which has none, such a model
+    /// does not think once a message with calls has lost it.
     pub placeholder: bool,
     /// What the first call of a message has beside it when nothing came with any of them, or it was lost; a JSON object.
     pub call_placeholder: Option<String>,

@@ -27,12 +27,15 @@ pub(crate) fn dialects() -> Vec<(String, Dialect)> {
 fn read() -> Vec<(String, Dialect)> {
     let models =
         ["claude-opus-5-5", "claude-sonnet-5-5", "claude-sonnet-5", "claude-opus-4-6", "claude-haiku-4-5", "m"];
+    // One that always thinks, and is told so in no way.
+    let others = [("zhipu-messages", "glm-5.3")];
     let mut all = Vec::new();
     for name in Library::BUILTIN.names() {
         let provider = resolve_named(Library::BUILTIN, name, &|_| None).unwrap();
         if provider.wire == Wire::Messages {
             let told_apart = all.is_empty();
-            for model in models.into_iter().filter(|model| told_apart || *model == "m") {
+            let own = others.into_iter().filter(|(spec, _)| *spec == name).map(|(_, model)| model);
+            for model in models.into_iter().filter(|model| told_apart || *model == "m").chain(own) {
                 let dialect = Dialect { family: "one".to_owned(), ..provider.for_model(model).dialect };
                 all.push((format!("{name}/{model}"), dialect));
             }

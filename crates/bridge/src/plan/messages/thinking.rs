@@ -5,7 +5,7 @@ use wire::json::{Kind, ObjectWriter, Raw};
 use wire::messages::{Content, Message, Request, Role};
 
 use super::lower::is_thought;
-use crate::dialect::{Dialect, EffortField, Parameter, RequestRules, ThinkingType, ThoughtDisplay};
+use crate::dialect::{Dialect, EffortField, Parameter, ReasoningRules, RequestRules, ThinkingType, ThoughtDisplay};
 use crate::plan::notes::{Notes, code};
 use crate::plan::{json, reasoning};
 
@@ -31,7 +31,7 @@ pub(super) fn plan(
     if let Some((_, word)) = planned.effort {
         set(&mut body.output_config, "effort", json::text(|out| word.write(out)));
     }
-    keep_to_budget(reasoning.off.as_deref(), body, notes);
+    keep_to_budget(reasoning, body, notes);
     let has_effort = reasoning.effort == EffortField::Native && !dialect.drops(Parameter::ReasoningEffort);
     do_without(&rules.refused, has_effort, body, notes);
     if dialect.drops(Parameter::ReasoningEffort) {
@@ -115,8 +115,8 @@ fn set(members: &mut Vec<(String, String)>, name: &str, value: String) {
 }
 
 /// A budget is part of the limit. Where there is no room for it, or where the calls that are being answered have lost the
-/// thought that led to them, which such a model insists on, it does not think.
-fn keep_to_budget(off: Option<&str>, body: &mut Request<'_>, notes: &mut Notes) {
+/// thought that led to them, which such a model insists on, it does not think. Some insist on those of earlier calls, too.
+fn keep_to_budget(rules: &ReasoningRules, body: &mut Request<'_>, notes: &mut Notes) {
     if get(&body.thinking, "type") != Some(ENABLED) {
         return;
     }
@@ -128,6 +128,8 @@ fn keep_to_budget(off: Option<&str>, body: &mut Request<'_>, notes: &mut Notes) 
         "off for this call: max_output_tokens leaves no room for it"
     } else if answers_thoughtless_calls(&body.messages) {
         "off for this call: the reasoning before the last calls is lost"
+    } else if rules.placeholder && body.messages.iter().any(calls_without_thought) {
+        "off: the reasoning before earlier calls is lost, and this model wants all of it back"
     } else {
         set(&mut body.thinking, "budget_tokens", budget.clamp(LEAST, room).to_string());
         return;
@@ -135,7 +137,13 @@ fn keep_to_budget(off: Option<&str>, body: &mut Request<'_>, notes: &mut Notes) 
     notes.degraded(code::PARAM_DEGRADED, "reasoning", why);
     body.thinking.clear();
     // Who thinks unless told not to has to be told.
-    merge(off.unwrap_or_default(), body);
+    merge(rules.off.as_deref().unwrap_or_default(), body);
+}
+
+fn calls_without_thought(message: &Message<'_>) -> bool {
+    let calls = message.blocks.iter().any(|block| matches!(block.content, Content::ToolUse { .. }));
+    let thinks = message.blocks.iter().any(|block| matches!(&block.content, Content::Raw(json) if is_thought(json)));
+    calls && !thinks
 }
 
 fn answers_thoughtless_calls(messages: &[Message<'_>]) -> bool {

@@ -441,7 +441,11 @@ fn what_the_provider_searched_is_told_once() {
         let stranger = Dialect { family: "two".to_owned(), ..dialect.clone() };
         let items = [&input[..], &items, &outputs, &more].concat();
         let told = plan(&request(&items, json!([])), &stranger, false);
-        assert!(!told_searches(&told).is_empty() && !told.body.to_string().contains("server_tool_use"), "{}", told.body);
+        assert!(
+            !told_searches(&told).is_empty() && !told.body.to_string().contains("server_tool_use"),
+            "{}",
+            told.body
+        );
     }
 }
 

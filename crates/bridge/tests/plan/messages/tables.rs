@@ -309,8 +309,22 @@ fn lost_thoughts_switch_thinking_off_where_it_is_on_by_itself() {
     let (kept, _) = thought("1");
     let lost = json!([{"role": "user", "content": "a"}, call, output]);
     let whole = json!([{"role": "user", "content": "a"}, kept, call, output]);
-    let (off, on) = (json!("disabled"), json!("enabled"));
+    let answered = [json!({"role": "assistant", "content": "b"}), json!({"role": "user", "content": "c"})];
+    let then = |input: &Value| json!([input.as_array().unwrap().as_slice(), &answered].concat());
+    let (earlier, earlier_whole) = (then(&lost), then(&whole));
+    let (off, on, unsaid) = (json!("disabled"), json!("enabled"), json!(null));
     for (dialect, input, effort, expected) in [
+        // Some want back what led to earlier calls, too.
+        ("deepseek-messages/m", &earlier, json!("high"), &off),
+        ("deepseek-messages/m", &earlier, json!(null), &off),
+        ("deepseek-messages/m", &earlier_whole, json!(null), &on),
+        ("moonshot-messages/m", &earlier, json!("high"), &off),
+        (HAIKU, &earlier, json!("high"), &on),
+        (OTHER, &earlier, json!("high"), &on),
+        // One that always thinks is not told not to.
+        ("zhipu-messages/glm-5.3", &lost, json!("high"), &unsaid),
+        ("zhipu-messages/glm-5.3", &whole, json!("none"), &unsaid),
+        ("zhipu-messages/m", &lost, json!("high"), &off),
         (OTHER, &lost, json!("high"), &off),
         (OTHER, &whole, json!("high"), &on),
         ("deepseek-messages/m", &lost, json!(null), &off),
