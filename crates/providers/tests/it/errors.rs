@@ -36,6 +36,12 @@ const SHARED: &[(u16, &str, FailureClass)] = &[
         r#"{"type":"error","error":{"type":"invalid_request_error","message":"You have reached your specified API usage limits. You will regain access on 2026-12-01 at 00:00 UTC."}}"#,
         FailureClass::Quota,
     ),
+    (
+        400,
+        r#"{"error":{"code":"Arrearage","message":"Access denied, please make sure your account is in good standing."}}"#,
+        FailureClass::Quota,
+    ),
+    (403, r#"{"error":{"code":"AccountOverdueError","message":"x"}}"#, FailureClass::Quota),
     (400, r#"{"error":{"message":"Content Exists Risk"}}"#, FailureClass::ContentPolicy),
     (400, r#"{"error":{"code":"data_inspection_failed","message":"x"}}"#, FailureClass::ContentPolicy),
     (400, r#"{"error":{"message":"Model Not Exist"}}"#, FailureClass::ModelNotFound),
@@ -157,7 +163,9 @@ fn numbers_mean_what_they_mean_at_one_provider() {
         (400, "1210", FailureClass::InvalidRequest),
         (400, "1261", FailureClass::ContextOverflow),
     ] {
-        assert_eq!(failure("zhipu", status, &coded(code)).class, class, "{status} {code}");
+        for spec in ["zhipu", "zhipu-messages"] {
+            assert_eq!(failure(spec, status, &coded(code)).class, class, "{spec} {status} {code}");
+        }
     }
     for (status, body, class) in [
         (413, "", FailureClass::ContextOverflow),

@@ -82,20 +82,26 @@ impl Tokens {
                 tasks::spawn_service(async move { source.refresh().await });
                 Ok(token)
             }
-            None => self.0.fetch(None).await,
+            None => self.0.fetch().await,
         }
     }
 
     /// Another token than this one, which was refused; None: there is none to be had, or not so soon.
     pub(super) async fn instead_of(&self, refused: &Token) -> Option<Arc<Token>> {
-        let is_other = |token: &Arc<Token>| token.value != refused.value;
-        if let Some(token) = self.0.token().filter(is_other) {
+        let other = || self.0.token().filter(|token| token.value != refused.value);
+        if let Some(token) = other() {
             return Some(token);
         }
-        if !self.0.may_renew() {
+        // Whoever renews it does so for all to whom it was refused meanwhile.
+        let _turn = self.0.turn.acquire().await.ok()?;
+        if let Some(token) = other() {
+            return Some(token);
+        }
+        if self.0.resting().is_some() || !self.0.may_renew() {
             return None;
         }
-        self.0.fetch(Some(refused)).await.ok().filter(is_other)
+        self.0.run().await.ok()?;
+        other()
     }
 
     /// What takes the tokens out of what is shown; None: there was none yet.
@@ -135,11 +141,10 @@ impl Source {
     }
 
     /// Waits for a run: its own, or that of who is before it.
-    async fn fetch(&self, refused: Option<&Token>) -> Result<Arc<Token>, Failure> {
+    async fn fetch(&self) -> Result<Arc<Token>, Failure> {
         let turn = self.turn.acquire().await;
         let _turn = turn.map_err(|_| Failure::new(FailureClass::Auth, "No token can be had any more."))?;
-        let is_other = |token: &Arc<Token>| refused.is_none_or(|refused| token.value != refused.value);
-        if let Some(token) = self.token().filter(is_other) {
+        if let Some(token) = self.token() {
             return Ok(token);
         }
         match self.resting() {
@@ -298,6 +303,24 @@ mod tests {
         assert!(why(&["/nowhere/godex-token"]).await.starts_with("it does not start: No such file"));
         assert_eq!(why(&["true"]).await, "it printed nothing");
         assert_eq!(why(&["sh", "-c", "echo no sk-0123456789 >&2; exit 3"]).await, "exit status: 3: no [redacted]");
+    }
+
+    /// Requests at once are refused at once: one run is for all of them, however long it takes.
+    #[tokio::test]
+    async fn who_is_refused_while_a_token_is_renewed_waits_for_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let runs = folder.path().join("runs");
+        let script = format!("echo x >> {0}; sleep 0.2; echo tok-0123456789-$(wc -l < {0})", runs.display());
+        let tokens = tokens(&["sh", "-c", &script]);
+        let first = tokens.current().await.unwrap();
+        let others = futures_util::future::join_all((0..8).map(|_| tokens.instead_of(&first))).await;
+        for other in others {
+            assert_eq!(other.unwrap().value.expose(), "tok-0123456789-2");
+        }
+        // Refused again at once, it is refused for another reason.
+        let second = tokens.current().await.unwrap();
+        assert!(tokens.instead_of(&second).await.is_none());
+        assert_eq!(std::fs::read_to_string(&runs).unwrap().lines().count(), 2);
     }
 
     /// Some start something that stays: what they printed counts when they have ended themselves.
