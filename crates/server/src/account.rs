@@ -502,6 +502,11 @@ impl Account {
         entries.facts.error = error;
     }
 
+    /// So much was said to the client; whether that is all of it, nobody knows.
+    pub(crate) fn sent(&self, bytes: u64) {
+        self.enter().facts.sent = bytes;
+    }
+
     /// The answer's body is gone: so much of it was taken, and whether that was all.
     pub(crate) fn delivered(&self, bytes: u64, whole: bool) {
         let mut entries = self.enter();

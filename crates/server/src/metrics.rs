@@ -183,7 +183,10 @@ impl Metrics {
         if facts.times.opened.is_some() && outcome != Outcome::ClientLeft {
             row.overhead.observe(facts.times.own(head.took));
         }
-        self.families.received.inc_by(facts.received);
+        // What runs in the background came with the request that asked for it.
+        if facts.route != Some("background") {
+            self.families.received.inc_by(facts.received);
+        }
         self.families.sent.inc_by(facts.sent);
         if let Some(time) = facts.times.reading {
             self.families.reading.observe(time);

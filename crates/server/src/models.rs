@@ -99,7 +99,7 @@ impl<'c> Model<'c> {
 }
 
 /// Those of them that somebody may use, by names that they may use: of a short name that they may not, the whole ones.
-pub(crate) fn usable<'c>(models: Vec<Model<'c>>, may_use: impl Fn(&str) -> bool) -> Vec<Model<'c>> {
+pub(crate) fn usable(models: Vec<Model<'_>>, may_use: impl Fn(&str) -> bool) -> Vec<Model<'_>> {
     let mut known: HashSet<String> = models.iter().map(|model| model.id.clone()).collect();
     let mut usable = Vec::with_capacity(models.len());
     for model in models {

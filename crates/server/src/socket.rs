@@ -35,6 +35,7 @@ use tokio::time::{Instant, Sleep};
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use crate::access::Shown;
+use crate::account::Account;
 use crate::app::App;
 use crate::body::{Body, Share};
 use crate::caller::Caller;
@@ -277,13 +278,16 @@ impl Connection {
         let account = running::account(&self.app, &self.caller, self.address, bytes, &mut clock::ids());
         account.answered(error.status.as_u16(), Some(error.code.domain()));
         account.explained(&error.message);
-        account.delivered(0, true);
-        self.say_error(channel, error, account.request_id(), stream_id);
+        self.say_error(channel, error, &account, stream_id);
     }
 
-    fn say_error(&self, channel: &mut Channel, error: &ApiError, request_id: &HeaderValue, lane: Option<&StreamId>) {
+    /// The one event of a request that has no response.
+    fn say_error(&self, channel: &mut Channel, error: &ApiError, account: &Account, lane: Option<&StreamId>) {
         let error = Client::of(&self.headers).shown(error.clone());
-        channel.say(error.message(Some(request_id), lane.map(|id| &**id)).into());
+        let message = error.message(Some(account.request_id()), lane.map(|id| &**id));
+        account.pace().told(1);
+        account.delivered(message.len() as u64, true);
+        channel.say(message.into());
     }
 
     fn create(&mut self, channel: &mut Channel, create: Create) {
@@ -349,8 +353,8 @@ impl Connection {
                 }
                 ended.failed
             }
-            Step::Refused(error, request_id) => {
-                self.say_error(channel, &error, &request_id, stream_id.as_ref());
+            Step::Refused(error, account) => {
+                self.say_error(channel, &error, &account, stream_id.as_ref());
                 error.status != StatusCode::TOO_MANY_REQUESTS
             }
             Step::Over => return,

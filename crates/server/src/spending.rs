@@ -140,7 +140,7 @@ impl Spending {
 
     /// Has the database hold as much as is wished for, of as much as all processes may. Whether it holds less than that.
     async fn hold(&self, tab: &Tab, wish: impl FnOnce() -> Option<(u64, u64)>) -> bool {
-        let _turn = tab.asking.lock().await;
+        let _turn = tab.asking.acquire().await;
         let Some((wanted, all)) = wish() else { return false };
         let asked = self.store.hold_places(&self.worker, &tab.subject, wanted, all, LEASE);
         // Budgets hold as far as they are known, where the database is away.

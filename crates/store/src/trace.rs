@@ -114,7 +114,7 @@ pub struct StoredTrace {
 pub struct TraceFilter {
     pub tenant: Option<String>,
     pub key: Option<String>,
-    /// As asked for, or as the upstream knows it.
+    /// As asked for, as the upstream knows it, or as `provider/model`.
     pub model: Option<String>,
     pub provider: Option<String>,
     pub outcome: Option<String>,

@@ -23,6 +23,9 @@ use crate::screen::Screen;
 /// No request is longer.
 const LARGEST: u64 = 64 << 20;
 
+/// Of what is UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ExplainArgs {
     /// A response, a request, or the number of a trace.
@@ -104,6 +107,10 @@ fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
     }
     if bytes.len() as u64 > LARGEST {
         bail!("the request is larger than {} MiB", LARGEST >> 20);
+    }
+    // Editors put it there; it is no part of the JSON.
+    if bytes.starts_with(BYTE_ORDER_MARK) {
+        bytes.drain(..BYTE_ORDER_MARK.len());
     }
     Ok(bytes)
 }

@@ -79,7 +79,7 @@ fn imported(mut document: Document, name: &str) -> anyhow::Result<Imported> {
     Ok(rest)
 }
 
-/// What is written must load, once its variables are set.
+/// What is written must load, once its variables are set: to what, and what else is set here, makes no difference.
 fn check(imported: &Imported, cwd: &Path) -> Result<(), Problems> {
     let env = |name: &str| {
         let ours = imported.variables.iter().find(|(ours, _)| ours == name);
@@ -87,7 +87,7 @@ fn check(imported: &Imported, cwd: &Path) -> Result<(), Problems> {
             let text = if *is_address { "https://not-known-yet.example.com" } else { "a-key-that-is-not-known-yet" };
             text.to_owned()
         };
-        variable(name).filter(|value| !value.is_empty()).or_else(|| ours.map(instead))
+        ours.map(instead)
     };
     let home = home();
     let overrides = Overrides::default();

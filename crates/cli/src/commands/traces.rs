@@ -56,7 +56,7 @@ enum TracesCommand {
 
 #[derive(Debug, ClapArgs)]
 struct Filter {
-    /// Of this model, as it was asked for or as its provider calls it.
+    /// Of this model, as it was asked for, as its provider calls it, or as `provider/model`.
     #[arg(long)]
     model: Option<String>,
     #[arg(long)]

@@ -53,6 +53,10 @@ fn a_request_is_planned_without_a_server_and_without_keys() {
         run(home.path(), &["explain", "--dry-run", "request.json", "--model", "deepseek/x", "--provider", "mistral"]);
     let first = one.lines().next().unwrap();
     assert!(first.contains("deepseek") && first.contains("mistral") && !first.contains("groq"), "{one}");
+    // Some editors mark what is UTF-8.
+    std::fs::write(home.path().join("marked.json"), format!("\u{feff}{request}")).unwrap();
+    let marked = run(home.path(), &["explain", "--dry-run", "marked.json", "--json"]);
+    assert_eq!(serde_json::from_str::<Value>(&marked).unwrap(), planned);
     // From stdin.
     let mut child = command(home.path(), &["explain", "--dry-run", "-", "--json"])
         .stdin(Stdio::piped())

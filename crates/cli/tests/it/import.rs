@@ -88,13 +88,94 @@ fn a_note_names_the_entry_that_it_is_about() {
 
 /// What a file of one entry becomes, without its comments, and what is said. `rest` is what follows `litellm_params`.
 fn of_entry(params: &str, rest: &str) -> (String, String) {
+    of_entry_where(params, rest, &[])
+}
+
+/// The same where these variables are set.
+fn of_entry_where(params: &str, rest: &str, set: &[(&str, &str)]) -> (String, String) {
     let home = home("");
     let text = format!("model_list:\n- model_name: x\n  litellm_params: {{model: openai/m, {params}}}\n{rest}\n");
     fs::write(home.path().join("in.yaml"), &text).unwrap();
-    let (code, out, err) = godex(home.path(), &["import", "litellm", "in.yaml"]);
-    assert_eq!(code, Some(0), "{text}{err}");
+    let mut import = command(home.path(), &["import", "litellm", "in.yaml"]);
+    let done = import.envs(set.iter().copied()).output().unwrap();
+    let [out, err] = [done.stdout, done.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    assert!(done.status.success(), "{text}{err}");
     let lines: Vec<&str> = out.lines().filter(|line| !line.starts_with('#')).collect();
     (lines.join("\n") + "\n", err)
+}
+
+/// Servers that want no key, wherever they are. What is set where the file is made has nothing to do with it.
+#[test]
+fn no_key_is_sent_where_none_is_needed() {
+    let note = |prefix: &str| format!("note: in.yaml:2: {prefix} without an api_key: none is sent");
+    for (params, spec, address) in [
+        ("model: ollama/m, api_base: os.environ/X_BASE", "ollama", "\"${X_BASE}/v1\""),
+        ("model: ollama_chat/m, api_base: 'https://o.example.com'", "ollama", "\"https://o.example.com/v1\""),
+        ("model: hosted_vllm/facebook/opt-125m, api_base: 'https://h.co'", "vllm", "\"https://h.co\""),
+        ("model: hosted_vllm/m, api_base: os.environ/X_BASE", "vllm", "\"${X_BASE}\""),
+        ("model: vllm/m, api_base: os.environ/X_BASE", "vllm", "\"${X_BASE}\""),
+        ("model: lm_studio/m, api_base: os.environ/X_BASE", "lmstudio", "\"${X_BASE}\""),
+        ("model: llamafile/m, api_base: os.environ/X_BASE", "llamacpp", "\"${X_BASE}\""),
+        ("model: xinference/m, api_base: os.environ/X_BASE", "openai-compatible", "\"${X_BASE}\""),
+        ("model: docker_model_runner/m, api_base: 'https://d.co/v1'", "openai-compatible", "\"https://d.co/v1\""),
+        ("model: hosted_vllm/m, api_base: 'http://203.0.113.9:8000/v1'", "vllm", "\"http://203.0.113.9:8000/v1\""),
+    ] {
+        let (out, err) = of_entry(params, "");
+        let expected = format!("spec: {{extends: {spec}, auth: none}}\n    endpoint:\n      base_url: {address}\n");
+        assert!(out.contains(&expected) && !out.contains("api_key"), "{params}: {out}{err}");
+        let prefix = params.strip_prefix("model: ").and_then(|rest| rest.split_once('/')).unwrap().0;
+        assert!(err.contains(&note(prefix)), "{params}: {err}");
+        for address in ["http://localhost:11434", "https://x.example.com", "ftp://nobody", ""] {
+            let set = [("X_BASE", address), ("HOSTED_VLLM_API_KEY", "a\nb"), ("GODEX_PORT", "none")];
+            assert_eq!(of_entry_where(params, "", &set).0, out, "{params}: {address}");
+        }
+        loads(&out, &[("X_BASE", "https://x.example.com")]);
+        if address.contains('$') {
+            loads(&out, &[("X_BASE", "http://localhost:11434")]);
+        }
+    }
+    // Who says a key has one; nobody is sent any on one's own network.
+    for (params, expected) in [
+        ("model: hosted_vllm/m, api_base: 'https://h.co', api_key: k", "spec: vllm\n"),
+        ("model: ollama/m, api_base: os.environ/X_BASE, api_key: os.environ/K", "api_key: \"${K}\"\n"),
+        ("model: ollama/m, api_base: 'http://10.0.0.5:11434'", "spec: ollama\n"),
+        ("model: ollama/m", "spec: ollama\n"),
+    ] {
+        let (out, err) = of_entry(params, "");
+        assert!(out.contains(expected) && !out.contains("auth:") && !err.contains("note: "), "{params}: {out}{err}");
+    }
+    // A vendor whose servers want one is not guessed to be another.
+    let (out, err) = of_entry("model: groq/m, api_base: os.environ/X_BASE", "");
+    assert!(out.contains("api_key: \"${GROQ_API_KEY}\"\n") && !err.contains("note: "), "{out}{err}");
+}
+
+/// What it became loads with these variables.
+fn loads(config: &str, set: &[(&str, &str)]) {
+    let home = home("");
+    fs::write(home.path().join("godex.yaml"), config).unwrap();
+    let checked = command(home.path(), &["config", "check"]).envs(set.iter().copied()).output().unwrap();
+    assert!(checked.status.success(), "{config}{}", String::from_utf8_lossy(&checked.stderr));
+}
+
+/// What LiteLLM asks the older completions for is no chat.
+#[test]
+fn models_of_the_older_completions_are_left_out() {
+    for (params, who) in [
+        ("model: text-completion-openai/gpt-3.5-turbo-instruct", "text-completion-openai"),
+        ("model: text-completion-openai/m, api_base: 'https://h.co/v1', api_key: k", "text-completion-openai"),
+        ("model: text-completion-codestral/codestral-2405", "text-completion-codestral"),
+        ("model: text-completion-codestral/m, api_base: 'https://h.co/v1', api_key: k", "text-completion-codestral"),
+        ("model: m, custom_llm_provider: text-completion-openai", "text-completion-openai"),
+        ("model: azure_text/m, api_base: 'https://a.openai.azure.com', api_key: k", "azure_text"),
+        ("model: gpt-3.5-turbo-instruct", "gpt-3.5-turbo-instruct"),
+        ("model: 'openai/ft:davinci-002:org::x'", "ft:davinci-002:org::x"),
+    ] {
+        let (out, err) = of_entry(params, "");
+        let note = format!("in.yaml:2: `x` is left out: {who} is asked at /completions, and godex has no spec for it");
+        assert!(err.contains(&note) && out.contains("providers: {}\n"), "{params}: {out}{err}");
+    }
+    let (out, _) = of_entry("model: 'ft:gpt-3.5-turbo:org::x'", "");
+    assert!(out.contains("ft:gpt-3.5-turbo:org::x"), "{out}");
 }
 
 #[test]

@@ -53,6 +53,8 @@ async fn traces_are_listed_and_shown() {
     assert!(lines[1].ends_with(second["id"].as_str().unwrap()) && !table.contains('\u{1b}'), "{table}");
     for (args, count) in [
         (&["--provider", "demo"][..], 2),
+        (&["--model", "demo/demo"], 2),
+        (&["--model", "up/demo"], 0),
         (&["--errors"], 0),
         (&["--slower-than", "1h"], 0),
         (&["--since", "1h", "--outcome", "completed", "--tenant", "default"], 2),

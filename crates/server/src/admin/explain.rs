@@ -72,6 +72,7 @@ pub(super) async fn request(place: Place<'_>, body: &Bytes) -> Result<Response<B
 
 /// Plans a request again that was made before.
 pub(super) async fn trace(place: Place<'_>, id: &str, uri: &Uri) -> Result<Response<Body>, ApiError> {
+    traces::only(uri, &["model", "tenant"])?;
     let app = app(place).await?;
     let tenant = routes::query(uri, "tenant").map(|name| routes::tenant(&name)).transpose()?;
     let trace = find(place, &app, id, tenant.as_ref()).await?;
@@ -119,13 +120,10 @@ async fn find(
     id: &str,
     tenant: Option<&Tenant>,
 ) -> Result<Option<StoredTrace>, ApiError> {
-    let trace = match traces::found(place, id).await {
+    let trace = match traces::found(place, id, tenant).await {
         Err(ApiError { code: Code::TracesOff | Code::TraceNotFound, .. }) => return Ok(None),
         found => found?,
     };
-    if tenant.is_some_and(|tenant| *tenant.name() != *trace.row.tenant) {
-        return Ok(None);
-    }
     let is_by_request = trace.row.request_id == id && trace.row.response_id.as_deref() != Some(id);
     Ok(if is_by_request && Source::is_stored(app, id, tenant).await? { None } else { Some(trace) })
 }

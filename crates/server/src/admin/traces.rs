@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use http::{Response, Uri};
 use serde_json::{Map, Value, json};
-use store::{StoredTrace, TraceFilter, TraceNumber, TracePage, TracePoint, TraceRow, TraceStore, dollars};
+use store::{StoredTrace, Tenant, TraceFilter, TraceNumber, TracePage, TracePoint, TraceRow, TraceStore, dollars};
 use tokio::time::timeout;
 
 use super::routes::{self, Place, query};
 use crate::body::Body;
 use crate::clock;
 use crate::config::{Bare, parse_duration};
-use crate::error::{ApiError, Code};
+use crate::error::{ApiError, Code, clip};
 use crate::trace;
 
 /// The most of one page, and how many it has where nobody says.
@@ -59,7 +59,21 @@ async fn patiently<T>(answer: impl Future<Output = Result<T, store::Error>>) -> 
     })
 }
 
+/// What the query may say of which traces are wanted.
+const FILTERS: [&str; 11] =
+    ["tenant", "key", "model", "provider", "outcome", "errors", "note", "id", "since", "until", "slower_ms"];
+
+/// A name that nobody reads was meant to be another: what it would have left out would be taken for found.
+pub(super) fn only(uri: &Uri, known: &[&str]) -> Result<(), ApiError> {
+    let pairs = url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
+    let Some((odd, _)) = pairs.into_iter().find(|(name, _)| !known.contains(&&**name)) else { return Ok(()) };
+    let odd = clip(&odd);
+    let message = format!("There is no `{odd}` here: {}.", known.join(", "));
+    Err(ApiError::new(Code::InvalidRequest, message).with_param(odd))
+}
+
 pub(super) async fn list(place: Place<'_>, uri: &Uri) -> Result<Response<Body>, ApiError> {
+    only(uri, &[&FILTERS[..], &["limit", "before", "after"]].concat())?;
     let number = |name: &str| match query(uri, name) {
         None => Ok(None),
         Some(text) => text.parse::<i64>().map(Some).map_err(|_| wrong(name, "the number of a trace")),
@@ -82,25 +96,32 @@ pub(super) async fn list(place: Place<'_>, uri: &Uri) -> Result<Response<Body>, 
     Ok(routes::json(&json!({"object": "list", "data": data, "has_more": has_more, "dropped": dropped})))
 }
 
-pub(super) async fn get(place: Place<'_>, id: &str) -> Result<Response<Body>, ApiError> {
-    Ok(routes::json(&detail(&found(place, id).await?)))
+pub(super) async fn get(place: Place<'_>, id: &str, uri: &Uri) -> Result<Response<Body>, ApiError> {
+    Ok(routes::json(&detail(&found(place, id, tenant(uri)?.as_ref()).await?)))
 }
 
-/// A trace by its number, or the newest of a response or a request.
-pub(super) async fn found(place: Place<'_>, id: &str) -> Result<StoredTrace, ApiError> {
-    let store = store(place).await?;
+/// Whose trace is asked for, of whom nothing else is asked.
+fn tenant(uri: &Uri) -> Result<Option<Tenant>, ApiError> {
+    only(uri, &["tenant"])?;
+    query(uri, "tenant").map(|name| routes::tenant(&name)).transpose()
+}
+
+/// A trace by its number, or the newest of a response or a request; of this tenant, where one is named.
+pub(super) async fn found(place: Place<'_>, id: &str, tenant: Option<&Tenant>) -> Result<StoredTrace, ApiError> {
+    let (store, name) = (store(place).await?, tenant.map(Tenant::name));
     let found = match id.parse::<TraceNumber>() {
         Ok(number) => patiently(store.get(number)).await?,
-        Err(_) => patiently(store.find(id.to_owned())).await?,
+        Err(_) => patiently(store.find(id.to_owned(), name)).await?,
     };
+    let found = found.filter(|trace| name.is_none_or(|name| *trace.row.tenant == *name));
     found.ok_or_else(|| {
-        let message = format!("There is no trace of '{}'.", crate::error::clip(id));
+        let message = format!("There is no trace of '{}'.", clip(id));
         ApiError::new(Code::TraceNotFound, message)
     })
 }
 
-pub(super) async fn chain(place: Place<'_>, id: &str) -> Result<Response<Body>, ApiError> {
-    let StoredTrace { number, row, .. } = found(place, id).await?;
+pub(super) async fn chain(place: Place<'_>, id: &str, uri: &Uri) -> Result<Response<Body>, ApiError> {
+    let StoredTrace { number, row, .. } = found(place, id, tenant(uri)?.as_ref()).await?;
     let turns = match &row.response_id {
         Some(response_id) => {
             let store = store(place).await?;
@@ -113,6 +134,7 @@ pub(super) async fn chain(place: Place<'_>, id: &str) -> Result<Response<Body>, 
 }
 
 pub(super) async fn series(place: Place<'_>, uri: &Uri) -> Result<Response<Body>, ApiError> {
+    only(uri, &[&FILTERS[..], &["step"]].concat())?;
     let mut filter = filter(uri)?;
     let now = now();
     let until = *filter.until.get_or_insert(now + 1);
@@ -171,12 +193,16 @@ fn filter(uri: &Uri) -> Result<TraceFilter, ApiError> {
             wrong(name, "Unix seconds or milliseconds, `2026-11-16T16:00:00Z`, or how long ago, such as `1h`")
         }),
     };
+    let outcome = query(uri, "outcome");
+    if outcome.as_deref().is_some_and(|outcome| !trace::OUTCOMES.contains(&outcome)) {
+        return Err(wrong("outcome", &format!("one of {}", trace::OUTCOMES.join(", "))));
+    }
     Ok(TraceFilter {
         tenant: query(uri, "tenant"),
         key: query(uri, "key"),
         model: query(uri, "model"),
         provider: query(uri, "provider"),
-        outcome: query(uri, "outcome"),
+        outcome,
         errors,
         note: query(uri, "note"),
         id: query(uri, "id"),

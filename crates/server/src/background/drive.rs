@@ -48,6 +48,7 @@ enum Left {
 /// Runs a turn that is in the store.
 pub(super) fn spawn(context: RequestContext, body: Bytes, job: Job) {
     let app = Arc::clone(&context.app);
+    context.account.received(body.len());
     let entered = app.runtime.jobs.enter(&job.claim);
     let task = async move {
         let session = context.session();

@@ -192,7 +192,7 @@ fn server_attributes(message: &mut Message, head: &Head, facts: &Facts) {
         say("godex.tenant", Value::Text(caller.tenant().name()));
         say("godex.client", Value::Text(caller.client().name()));
     }
-    if let Some(usage) = &facts.usage {
+    if let Some(usage) = facts.usage.or_else(|| facts.charged()) {
         say("gen_ai.usage.input_tokens", Value::Int(usage.input_tokens));
         say("gen_ai.usage.output_tokens", Value::Int(usage.output_tokens));
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bridge::{Events, FailureClass};
 use bytes::Bytes;
 use futures_util::Stream;
-use http::{HeaderMap, HeaderValue, Method};
+use http::{HeaderMap, Method};
 use wire::id::{Id, IdKind, Ids};
 use wire::json::write_text;
 
@@ -55,8 +55,8 @@ pub(super) enum Step {
     /// The next events, one message each; with the last of them, how it ended. What is remembered of a response is
     /// known before its client can ask for it.
     Events(Vec<Bytes>, Option<Box<Ended>>),
-    /// There is no response, and why.
-    Refused(Box<ApiError>, HeaderValue),
+    /// There is no response, and why. Its account is open until that is said.
+    Refused(Box<ApiError>, Account),
     /// The lane is free.
     Over,
 }
@@ -134,8 +134,16 @@ impl Pulled {
         self.account.answered(error.status.as_u16(), Some(error.code.domain()));
         self.account.explained(&error.message);
         self.account.refused();
-        self.account.delivered(0, true);
-        (Step::Refused(Box::new(error), self.account.request_id().clone()), self)
+        (Step::Refused(Box::new(error), self.account.clone()), self)
+    }
+}
+
+impl Drop for Pulled {
+    /// Whoever leaves had what was said until then.
+    fn drop(&mut self) {
+        if self.sent > 0 {
+            self.account.sent(self.sent);
+        }
     }
 }
 

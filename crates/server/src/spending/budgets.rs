@@ -37,7 +37,7 @@ pub(super) struct Tab {
     pub(super) subject: Box<str>,
     state: Mutex<State>,
     /// Held by whoever asks the database to hold more, or less.
-    pub(super) asking: tokio::sync::Mutex<()>,
+    pub(super) asking: tokio::sync::Semaphore,
 }
 
 #[derive(Debug)]
@@ -237,7 +237,7 @@ impl Tab {
             idle: 0,
         };
         let subject = format!("{whose}/{name}/budget").into();
-        Self { whose, subject, state: Mutex::new(state), asking: tokio::sync::Mutex::default() }
+        Self { whose, subject, state: Mutex::new(state), asking: tokio::sync::Semaphore::new(1) }
     }
 
     fn enter(&self) -> MutexGuard<'_, State> {

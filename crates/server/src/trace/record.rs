@@ -121,15 +121,12 @@ pub(crate) struct Asked {
 
 impl Asked {
     pub(crate) fn new(request: &CreateResponse<'_>) -> Self {
-        /// No id is longer that anything was ever stored under.
-        const LONGEST: usize = 128;
-        let id = |id: Text<'_>| id.decode().chars().take(LONGEST).collect();
         Self {
             stream: request.stream.unwrap_or(false),
             store: request.store.unwrap_or(true),
             background: request.background.unwrap_or(false),
-            previous_response_id: request.previous_response_id.map(id),
-            conversation_id: request.conversation.as_ref().map(|conversation| id(conversation.id)),
+            previous_response_id: request.previous_response_id.and_then(|id| an_id(id, "resp_")),
+            conversation_id: request.conversation.as_ref().and_then(|conversation| an_id(conversation.id, "conv_")),
             items: match &request.input {
                 Some(Input::Items(items)) => items.len(),
                 Some(Input::Text(_)) => 1,
@@ -138,6 +135,16 @@ impl Asked {
             tools: request.tools.as_ref().map_or(0, Vec::len),
         }
     }
+}
+
+/// What a client says that it continues, if that may be an id of ours: any other text is its own.
+fn an_id(said: Text<'_>, prefix: &str) -> Option<Box<str>> {
+    /// No id is longer that anything was ever stored under.
+    const LONGEST: usize = 128;
+    let said = said.decode();
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+    let rest = said.strip_prefix(prefix).filter(|rest| !rest.is_empty() && rest.bytes().all(is_plain))?;
+    (prefix.len() + rest.len() <= LONGEST).then(|| said.as_ref().into())
 }
 
 /// One upstream answer of a response.

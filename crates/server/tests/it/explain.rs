@@ -368,7 +368,6 @@ async fn what_was_refused_is_explained() {
         ("chain-and-item", json!({"input": reference, "previous_response_id": "resp_nope"}), true),
         ("both", json!({"input": "Two", "conversation": "conv_nope", "previous_response_id": "resp_nope"}), false),
         ("a-model", json!({"input": "Two", "temperature": 9}), false),
-        ("a-number", json!({"input": "Two", "conversation": 5}), false),
     ] {
         it.refused(name, body.clone()).await;
         let again = it.again(&json!(name)).await;
@@ -448,6 +447,40 @@ async fn nobody_takes_the_place_of_anothers_response() {
     let traces = it.good("GET", "/admin/traces?limit=1", Value::Null).await;
     let (last, after) = (&traces["data"][0], &replayed["after"]["response"]["id"]);
     assert_eq!((&last["kind"], &last["tenant"], &last["response_id"]), (&json!("replay"), &json!("a"), after));
+}
+
+/// Several tenants may choose the same id for their requests: each has its own, whoever came last.
+#[tokio::test]
+async fn a_request_is_looked_for_among_those_of_its_tenant() {
+    let keys = "trace: {capture_payload: true}\nkeys:\n  - {name: a, tenant: ta, key: aaaaaaaaaaaaaaaaaaaaaa}\n  - {name: b, \
+                tenant: tb, key: bbbbbbbbbbbbbbbbbbbbbb}\n";
+    let it = Explained::start(says("Hello"), keys).await;
+    for (key, text) in [("a", "Of a"), ("b", "Of b")] {
+        let bearer = format!("Bearer {}", key.repeat(22));
+        let headers =
+            [("authorization", bearer.as_str()), ("content-type", "application/json"), ("x-request-id", "the-one")];
+        let body = json!({"model": "up/m", "input": text}).to_string();
+        let answer = it.rig.client.request(http::Method::POST, &it.rig.url("/v1/responses"), &headers, body).await;
+        assert_eq!(answer.unwrap().status, 200);
+    }
+    for (tenant, text) in [("ta", "Of a"), ("tb", "Of b")] {
+        let again = it.good("GET", &format!("/admin/traces/the-one/explain?tenant={tenant}"), Value::Null).await;
+        assert_eq!((&again["request"]["input"], &again["trace"]["tenant"]), (&json!(text), &json!(tenant)));
+        let shown = it.good("GET", &format!("/admin/traces/the-one?tenant={tenant}"), Value::Null).await;
+        assert_eq!(shown["tenant"], tenant);
+        let number = shown["number"].clone();
+        let chain = it.good("GET", &format!("/admin/traces/the-one/chain?tenant={tenant}"), Value::Null).await;
+        assert_eq!(chain["data"][0]["number"], number);
+        let other = if tenant == "ta" { "tb" } else { "ta" };
+        assert_eq!(it.ask("GET", &format!("/admin/traces/{number}?tenant={other}"), Value::Null).await.0, 404);
+        assert_eq!(it.ask("GET", &format!("/admin/traces/{number}/explain?tenant={other}"), Value::Null).await.0, 404);
+    }
+    // Last, because what is sent again leaves traces.
+    let replayed = it.good("POST", "/admin/replay", json!({"id": "the-one", "tenant": "ta"})).await;
+    assert_eq!(replayed["request"]["input"], "Of a");
+    assert_eq!(it.ask("GET", "/admin/traces/the-one/explain?tenant=tc", Value::Null).await.0, 404);
+    // Without a tenant it is the newest.
+    assert_eq!(it.again(&json!("the-one")).await["request"]["input"], "Of b");
 }
 
 /// What was refused the first time and is refused again is no difference.

@@ -158,6 +158,26 @@ async fn a_collector_gets_a_span_of_the_request_and_one_of_each_try() {
     assert!(!everything.contains("business") && !everything.contains("Hello"), "nothing that was said");
 }
 
+/// What has no usage of its own to tell a client has used what its tries have.
+#[tokio::test]
+async fn a_compaction_says_what_it_used() {
+    let (collector, upstream) = (collector().await, provider().await);
+    let rig = telling(upstream, Some(&collector), "").await;
+    let body = json!({"model": "m", "input": "Hi"});
+    assert_eq!(rig.send(Method::POST, "/v1/responses/compact", &body).await.status, 200);
+    let told = told(&collector, 1).await;
+    let [server, tried] = spans(&told)[..] else { panic!("{told:?}") };
+    assert_eq!(&*server.name, "POST /v1/responses/compact");
+    for span in [server, tried] {
+        let found = attributes(&span.attributes);
+        assert_eq!(
+            (&*found["gen_ai.usage.input_tokens"], &*found["gen_ai.usage.output_tokens"]),
+            ("5", "2"),
+            "{found:?}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn a_trace_begins_here_if_no_client_has_begun_it() {
     let (collector, upstream) = (collector().await, provider().await);

@@ -1,5 +1,7 @@
 //! What is kept of requests, and what the operator is shown of it.
 
+mod sizes;
+
 use std::time::Duration;
 
 use http::Method;
@@ -179,6 +181,38 @@ async fn of_strangers_few_traces_are_kept() {
     assert!((1..=15).contains(&count), "{count}");
 }
 
+/// What a client says that it continues may be any text: only what may be an id is kept of it.
+#[tokio::test]
+async fn what_is_no_id_is_not_kept_as_one() {
+    let it = Traced::start("").await;
+    let long = format!("resp_{}", "x".repeat(124));
+    let said = [
+        ("previous_response_id", "any text SENTINEL", false),
+        ("previous_response_id", "resp_SENTINEL and more", false),
+        ("previous_response_id", "resp_\u{e4}SENTINEL", false),
+        ("previous_response_id", "conv_SENTINEL", false),
+        ("previous_response_id", "resp_", false),
+        ("previous_response_id", &long, false),
+        ("previous_response_id", &long[..128], true),
+        ("previous_response_id", "resp_0-9_a.Z", true),
+        ("conversation", "any text SENTINEL", false),
+        ("conversation", "resp_SENTINEL", false),
+        ("conversation", "conv_0", true),
+    ];
+    for store in [false, true] {
+        for (count, (member, id, is_kept)) in (1 + said.len() * usize::from(store)..).zip(said) {
+            let body = json!({"model": "m", "input": "Hi", "store": store, member: id});
+            assert!(it.rig.post(&body).await.status >= 400, "{id}");
+            let last = it.list("", count).await;
+            let trace = it.good(&format!("/admin/traces/{}", last[0]["number"])).await;
+            let kept =
+                if member == "conversation" { &trace["conversation_id"] } else { &trace["previous_response_id"] };
+            assert_eq!(*kept, if is_kept { json!(id) } else { Value::Null }, "{id}: {trace:#}");
+            assert!(store || !trace.to_string().contains("SENTINEL"), "{trace:#}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_turn_leaves_a_trace_with_all_that_is_known() {
     let it = Traced::start("").await;
@@ -344,6 +378,10 @@ async fn lists_are_filtered_and_come_in_pages() {
     for (query, count) in [
         ("model=m", 3),
         ("model=other", 2),
+        ("model=up/other", 2),
+        ("model=up/m", 3),
+        ("model=down/m", 0),
+        ("model=up/m&provider=down", 0),
         ("provider=up", 5),
         ("provider=down", 0),
         ("tenant=default", 5),
@@ -378,6 +416,14 @@ async fn lists_are_filtered_and_come_in_pages() {
         ("/admin/traces?errors=perhaps", "`errors` is true or false"),
         ("/admin/traces?since=soon", "`since` is Unix seconds"),
         ("/admin/traces?slower_ms=-1", "`slower_ms` is"),
+        ("/admin/traces?outcome=zzz", "`outcome` is one of answered, completed, "),
+        ("/admin/traces?limit=1&modle=m", "There is no `modle` here: "),
+        ("/admin/traces?step=1m", "There is no `step` here: "),
+        ("/admin/series?outcome=zzz", "`outcome` is one of"),
+        ("/admin/series?limit=1", "There is no `limit` here: "),
+        ("/admin/traces/1?model=m", "There is no `model` here: tenant."),
+        ("/admin/traces/1/chain?a=b", "There is no `a` here: tenant."),
+        ("/admin/traces/1/explain?limit=1", "There is no `limit` here: model, tenant."),
         ("/admin/series?since=1d&step=1", "`step` is a time"),
     ] {
         let (status, answer) = it.ask(path).await;

@@ -18,15 +18,49 @@ const MOST: u32 = 10_000;
 pub(super) struct Query {
     filter: TraceFilter,
     terms: Vec<u32>,
+    model: Option<Model>,
     id: Option<u32>,
+}
+
+/// A model by one of its names, or as `provider/model`, by what may be in a block of it.
+#[derive(Debug)]
+struct Model {
+    name: u32,
+    /// The provider's name and the model's there, and their fingerprints.
+    target: Option<([String; 2], [u32; 2])>,
+}
+
+impl Model {
+    fn new(wanted: &str) -> Self {
+        // As they were cut when they were written.
+        let parts = wanted.split_once('/').map(|(provider, model)| [short(provider), short(model)]);
+        let target = parts.map(|[provider, model]| {
+            let prints = [fingerprint(OF_PROVIDER, provider), fingerprint(OF_MODEL, model)];
+            ([provider.to_owned(), model.to_owned()], prints)
+        });
+        Self { name: fingerprint(OF_MODEL, short(wanted)), target }
+    }
+
+    fn may_be_in(&self, terms: &[u8]) -> bool {
+        let has_all = |prints: &[u32; 2]| prints.iter().all(|print| has(terms, *print));
+        has(terms, self.name) || self.target.as_ref().is_some_and(|(_, prints)| has_all(prints))
+    }
+
+    fn is_target(&self, entry: &Entry<'_>) -> bool {
+        let is = |wanted: &String, index: usize| entry.texts.get(index).copied().flatten() == Some(wanted);
+        self.target.as_ref().is_some_and(|([provider, model], _)| is(provider, PROVIDER) && is(model, UPSTREAM_MODEL))
+    }
 }
 
 impl Query {
     pub(super) fn new(mut filter: TraceFilter) -> Self {
+        let model = filter.model.as_deref().map(Model::new);
+        if let Some(model) = &mut filter.model {
+            model.truncate(short(model).len());
+        }
         let texts = [
             (OF_TENANT, &mut filter.tenant),
             (OF_KEY, &mut filter.key),
-            (OF_MODEL, &mut filter.model),
             (OF_PROVIDER, &mut filter.provider),
             (OF_OUTCOME, &mut filter.outcome),
             (OF_NOTE, &mut filter.note),
@@ -46,7 +80,7 @@ impl Query {
             id.truncate(short(id).len());
         }
         let id = filter.id.as_deref().map(|id| fingerprint(OF_ID, id));
-        Self { filter, terms, id }
+        Self { filter, terms, model, id }
     }
 
     pub(super) const fn by_ids(&self) -> bool {
@@ -60,6 +94,7 @@ impl Query {
             && filter.until.is_none_or(|until| header.began_min < until)
             && filter.slower_than_micros.is_none_or(|than| header.slowest > than)
             && self.terms.iter().all(|term| has(&header.terms, *term))
+            && self.model.as_ref().is_none_or(|model| model.may_be_in(&header.terms))
     }
 
     pub(super) fn wants_ids(&self, ids: &[u8]) -> bool {
@@ -77,7 +112,9 @@ impl Query {
             && filter.slower_than_micros.is_none_or(|than| entry.took > than)
             && is(&filter.tenant, TENANT)
             && is(&filter.key, KEY)
-            && (is(&filter.model, MODEL) || is(&filter.model, UPSTREAM_MODEL))
+            && (is(&filter.model, MODEL)
+                || is(&filter.model, UPSTREAM_MODEL)
+                || self.model.as_ref().is_some_and(|model| model.is_target(entry)))
             && is(&filter.provider, PROVIDER)
             && is(&filter.outcome, OUTCOME)
             && filter.note.as_deref().is_none_or(|note| has_note(entry, note));
@@ -158,19 +195,22 @@ impl Visit for List {
     }
 }
 
-/// The newest one of a response; of a request only where no response has that id, for clients choose those of requests.
+/// The newest one of a response; of a request only where no response has that id, for clients choose those of requests. Where
+/// a tenant is named, only its own are looked at: others may have chosen the same.
 #[derive(Debug)]
 pub(super) struct Find {
     id: String,
     print: u32,
+    tenant: Option<(String, u32)>,
     of_response: Option<TraceNumber>,
     of_request: Option<TraceNumber>,
 }
 
 impl Find {
-    pub(super) fn new(mut id: String) -> Self {
+    pub(super) fn new(mut id: String, tenant: Option<&str>) -> Self {
         id.truncate(short(&id).len());
-        Self { print: fingerprint(OF_ID, &id), id, of_response: None, of_request: None }
+        let tenant = tenant.map(short).map(|name| (name.to_owned(), fingerprint(OF_TENANT, name)));
+        Self { print: fingerprint(OF_ID, &id), id, tenant, of_response: None, of_request: None }
     }
 
     pub(super) fn found(&self) -> Option<TraceNumber> {
@@ -183,8 +223,8 @@ impl Visit for Find {
         true
     }
 
-    fn wants(&self, _: &Header) -> bool {
-        !self.id.is_empty()
+    fn wants(&self, header: &Header) -> bool {
+        !self.id.is_empty() && self.tenant.as_ref().is_none_or(|(_, print)| has(&header.terms, *print))
     }
 
     fn wants_ids(&self, ids: &[u8]) -> bool {
@@ -195,6 +235,9 @@ impl Visit for Find {
         let mut of_request = None;
         for entry in block.entries()? {
             let entry = entry?;
+            if self.tenant.as_ref().is_some_and(|(name, _)| entry.texts[TENANT] != Some(name)) {
+                continue;
+            }
             let ids = entry.ids()?;
             if ids.response == Some(&self.id) {
                 self.of_response = Some(entry.number);

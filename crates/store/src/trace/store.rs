@@ -127,9 +127,9 @@ impl TraceStore {
         stored.map_or(Ok(None), |stored| stored.open(&self.encryption, number))
     }
 
-    /// The newest one of that response; of that request, if there is no such response.
-    pub async fn find(&self, id: String) -> Result<Option<StoredTrace>, Error> {
-        let find = self.walk(Walk::NewestFirst { before: TraceNumber::MAX }, Find::new(id)).await?;
+    /// The newest one of that response; of that request, if there is no such response. Of this tenant, where one is named.
+    pub async fn find(&self, id: String, tenant: Option<&str>) -> Result<Option<StoredTrace>, Error> {
+        let find = self.walk(Walk::NewestFirst { before: TraceNumber::MAX }, Find::new(id, tenant)).await?;
         match find.found() {
             Some(number) => self.get(number).await,
             None => Ok(None),

@@ -278,7 +278,7 @@ async fn documents_and_bodies_are_encrypted_and_follow_the_keys() {
     {
         let traces = TraceStore::sqlite(&path, &encryption).unwrap();
         assert_eq!(traces.list(of("t"), newest(99)).await.unwrap().len(), 40);
-        let found = traces.find("req_t_7".into()).await.unwrap().unwrap();
+        let found = traces.find("req_t_7".into(), None).await.unwrap().unwrap();
         assert_eq!((found.row, found.unreadable), (row("t", 7), !readable));
         assert_eq!((found.document == r#"{"words":"canarywords "}"#, found.payloads.len() == 1), (readable, readable));
         assert!(readable || found.document == "{}");
@@ -291,7 +291,7 @@ async fn documents_and_bodies_are_encrypted_and_follow_the_keys() {
         let done = traces.rekey(how, &mut |_| calls += 1).await.unwrap();
         assert!(calls > 0);
         assert_eq!(traces.rekey(how, &mut |_| ()).await.unwrap(), TraceRekeyed::default());
-        let found = traces.find("req_t_7".into()).await.unwrap().unwrap();
+        let found = traces.find("req_t_7".into(), None).await.unwrap().unwrap();
         traces.close().await;
         (done.rewritten, done.dropped, found.unreadable)
     };
@@ -323,7 +323,7 @@ async fn traces_in_postgres_follow_the_keys() {
         let traces = opened(encryption).await;
         let done = traces.rekey(Rewriting::Seal, &mut |_| ()).await.unwrap();
         assert_eq!((done.rewritten, done.dropped), (rewritten, dropped));
-        assert!(!traces.find("req_t_7".into()).await.unwrap().unwrap().unreadable);
+        assert!(!traces.find("req_t_7".into(), None).await.unwrap().unwrap().unreadable);
     }
     assert_eq!(traces.erase(Tenant::new("t")).await.unwrap(), 40);
 }
@@ -434,7 +434,7 @@ async fn a_million_traces_are_searched() {
         assert_eq!(found.len(), expected, "{name}");
     }
     let began = Instant::now();
-    assert!(traces.find(wanted.response_id.clone().unwrap().into()).await.unwrap().is_some());
+    assert!(traces.find(wanted.response_id.clone().unwrap().into(), None).await.unwrap().is_some());
     println!("find: {:?}", began.elapsed());
     let began = Instant::now();
     let chain = traces.chain(wanted.tenant.to_string(), wanted.response_id.unwrap().into(), 200).await.unwrap();

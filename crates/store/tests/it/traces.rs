@@ -104,8 +104,8 @@ async fn what_was_added_comes_back(traces: TraceStore) {
     let t = "comes back";
     assert_eq!(traces.get(1 << 60).await.unwrap(), None);
     assert_eq!(traces.get(0).await.unwrap(), None);
-    assert_eq!(traces.find("resp_unknown".into()).await.unwrap(), None);
-    assert_eq!(traces.find(String::new()).await.unwrap(), None);
+    assert_eq!(traces.find("resp_unknown".into(), None).await.unwrap(), None);
+    assert_eq!(traces.find(String::new(), None).await.unwrap(), None);
     traces.add(TraceBatch::default()).await.unwrap();
     let payload = |name: &str, bytes: Vec<u8>, cut_from| Payload { name: name.into(), bytes: bytes.into(), cut_from };
     let payloads = vec![
@@ -118,12 +118,12 @@ async fn what_was_added_comes_back(traces: TraceStore) {
     let long = Sample { document: vec![b' '; 300_000], ..trace(row(t, 2)) };
     traces.add(batched([trace(row(t, 0)), whole.clone(), long.clone(), trace(row(t, 3))])).await.unwrap();
     for (id, expected) in [("req_comes back_1", &whole), ("resp_comes back_1", &whole), ("req_comes back_2", &long)] {
-        let found = traces.find(id.into()).await.unwrap().unwrap();
+        let found = traces.find(id.into(), None).await.unwrap().unwrap();
         assert_eq!((&found.row, &*found.document), (&expected.row, &*expected.document));
         assert_eq!((&found.payloads, found.unreadable), (&expected.payloads, false));
         assert_eq!(traces.get(found.number).await.unwrap(), Some(found));
     }
-    let last = traces.find("resp_comes back_3".into()).await.unwrap().unwrap();
+    let last = traces.find("resp_comes back_3".into(), None).await.unwrap().unwrap();
     assert_eq!(traces.get(last.number + 1).await.unwrap(), None);
     // What is made for every request is JSON when somebody reads it.
     let mut document = TraceDocument::default();
@@ -131,21 +131,36 @@ async fn what_was_added_comes_back(traces: TraceStore) {
         request.text(member::PATH, "/v1/\"x\"").int(member::ITEMS, 3);
     });
     traces.add(batched([Sample { document: document.into_bytes(), ..trace(row(t, 7)) }])).await.unwrap();
-    let found = traces.find("req_comes back_7".into()).await.unwrap().unwrap();
+    let found = traces.find("req_comes back_7".into(), None).await.unwrap().unwrap();
     assert_eq!(found.document, r#"{"request":{"path":"/v1/\"x\"","items":3}}"#);
     // The newest of several.
     let again = TraceRow { outcome: "again".into(), ..row(t, 1) };
     traces.add(batched([trace(again.clone())])).await.unwrap();
-    assert_eq!(traces.find("resp_comes back_1".into()).await.unwrap().unwrap().row, again);
+    assert_eq!(traces.find("resp_comes back_1".into(), None).await.unwrap().unwrap().row, again);
     // Clients choose the ids of requests: one that is a response's is not in its way, in the same block or a later one.
     let shadow = |number| TraceRow { request_id: "resp_comes back_1".into(), ..row(t, number) };
     traces.add(batched([trace(shadow(4))])).await.unwrap();
     traces.add(batched((0..300).map(|_| trace(shadow(5))))).await.unwrap();
-    assert_eq!(traces.find("resp_comes back_1".into()).await.unwrap().unwrap().row, again);
+    assert_eq!(traces.find("resp_comes back_1".into(), None).await.unwrap().unwrap().row, again);
     let newest = TraceRow { request_id: "chosen".into(), outcome: "newest".into(), ..row(t, 6) };
     let older = TraceRow { request_id: "chosen".into(), ..row(t, 6) };
     traces.add(batched([trace(older.clone()), trace(newest.clone())])).await.unwrap();
-    assert_eq!(traces.find("chosen".into()).await.unwrap().unwrap().row, newest);
+    assert_eq!(traces.find("chosen".into(), None).await.unwrap().unwrap().row, newest);
+    // Each tenant has its own, in blocks of its own or of others, too.
+    let theirs = TraceRow { tenant: "comes after".into(), ..newest.clone() };
+    let not_theirs = TraceRow { request_id: "resp_comes back_1".into(), tenant: "comes after".into(), ..row(t, 8) };
+    traces.add(batched([trace(newest.clone()), trace(theirs.clone()), trace(not_theirs.clone())])).await.unwrap();
+    traces.add(batched((0..300).map(|_| trace(theirs.clone())))).await.unwrap();
+    for (id, tenant, expected) in [
+        ("chosen", t, Some(&newest)),
+        ("chosen", "comes after", Some(&theirs)),
+        ("chosen", "nobody", None),
+        ("resp_comes back_1", t, Some(&again)),
+        ("resp_comes back_1", "comes after", Some(&not_theirs)),
+    ] {
+        let found = traces.find(id.into(), Some(tenant)).await.unwrap();
+        assert_eq!(found.map(|found| found.row).as_ref(), expected, "{id} {tenant}");
+    }
 }
 
 async fn odd_texts_are_only_odd(traces: TraceStore) {
@@ -190,10 +205,13 @@ fn matching(rows: &[TraceRow<'static>], filter: &TraceFilter) -> Vec<TraceRow<'s
             || filter.id.as_deref() == row.response_id.as_deref()
             || filter.id.as_deref() == row.conversation_id.as_deref()
     };
+    let target = |row: &TraceRow<'_>| Some(format!("{}/{}", row.provider.as_deref()?, row.upstream_model.as_deref()?));
     let matches = |row: &&TraceRow<'_>| {
         is(&filter.tenant, Some(&row.tenant))
             && is(&filter.key, row.key.as_deref())
-            && (is(&filter.model, row.model.as_deref()) || is(&filter.model, row.upstream_model.as_deref()))
+            && (is(&filter.model, row.model.as_deref())
+                || is(&filter.model, row.upstream_model.as_deref())
+                || is(&filter.model, target(row).as_deref()))
             && is(&filter.provider, row.provider.as_deref())
             && is(&filter.outcome, Some(&row.outcome))
             && (!filter.errors || row.error.is_some() || row.outcome == "failed")
@@ -214,6 +232,9 @@ fn filters(t: &str) -> Vec<TraceFilter> {
         TraceFilter { key: some("nobody"), ..of(t) },
         TraceFilter { model: some("model-2"), ..of(t) },
         TraceFilter { model: some("upstream-2"), ..of(t) },
+        TraceFilter { model: some("provider-1/upstream-1"), ..of(t) },
+        TraceFilter { model: some("provider-0/upstream-1"), ..of(t) },
+        TraceFilter { model: some("/"), ..of(t) },
         TraceFilter { provider: some("provider-1"), ..of(t) },
         TraceFilter { outcome: some("failed"), ..of(t) },
         TraceFilter { errors: true, ..of(t) },
@@ -389,7 +410,7 @@ async fn what_is_a_tenants_goes_with_it(traces: TraceStore) {
     assert_eq!(traces.erase(Tenant::new(mine)).await.unwrap(), 0);
     assert_eq!(traces.list(of(mine), newest(9)).await.unwrap(), []);
     assert_eq!(traces.get(newest_number).await.unwrap(), None);
-    assert_eq!(traces.find(format!("resp_{mine}_77")).await.unwrap(), None);
+    assert_eq!(traces.find(format!("resp_{mine}_77"), None).await.unwrap(), None);
     let left = traces.list(of(theirs), newest(1_000)).await.unwrap();
     assert_eq!(left.len(), 400);
     for (number, expected) in left.iter().step_by(37) {

@@ -43,6 +43,8 @@ pub(super) struct Provider {
     pub(super) base_url: Option<(Text, &'static str)>,
     pub(super) plain_http: bool,
     pub(super) key: Option<Text>,
+    /// No key is sent, wherever it is.
+    pub(super) keyless: bool,
     pub(super) path: Option<&'static str>,
     /// What fills placeholders of the spec's address.
     pub(super) params: Vec<(String, Text)>,
@@ -222,7 +224,14 @@ fn vendor(
     group: &str,
     notes: &mut Notes,
 ) -> Option<(&'static Vendor, String)> {
-    let (prefix, model) = match (text(params, "custom_llm_provider"), whole.split_once('/')) {
+    let named = text(params, "custom_llm_provider");
+    let (first, own) = whole.split_once('/').unwrap_or(("", whole));
+    if let Some(who) = vendors::of_completions(named.unwrap_or(first), own) {
+        let why = "is asked at /completions, and godex has no spec for it";
+        notes.add(entry, format!("`{group}` is left out: {who} {why}"));
+        return None;
+    }
+    let (prefix, model) = match (named, whole.split_once('/')) {
         (Some(named), Some((prefix, model))) if named == prefix => (named, model),
         (Some(named), _) => (named, whole),
         (None, Some((prefix, model))) if vendors::is_prefix(prefix) => (prefix, model),
@@ -235,11 +244,7 @@ fn vendor(
     let model = ["responses/", "chat/"].iter().find_map(|way| model.strip_prefix(way)).unwrap_or(model);
     // Who says `openai/` and an address means a server that speaks like OpenAI's.
     let elsewhere = has_address(params) && !address(params).contains("//api.openai.com");
-    let prefix = if matches!(prefix, "openai" | "text-completion-openai") && (elsewhere || shared) {
-        "custom_openai"
-    } else {
-        prefix
-    };
+    let prefix = if prefix == "openai" && (elsewhere || shared) { "custom_openai" } else { prefix };
     let other = || vendors::find("custom_openai", model).filter(|_| has_address(params) && !FOREIGN.contains(&prefix));
     let found = vendors::find(prefix, model).or_else(other);
     if found.is_none() {
@@ -275,6 +280,7 @@ fn provider(
         base_url: None,
         plain_http: false,
         key: value("api_key"),
+        keyless: false,
         path: None,
         params: Vec::new(),
         query: Vec::new(),
@@ -299,16 +305,10 @@ fn provider(
         return None;
     }
     if provider.key.is_none() && spec.token.is_none() && needs_key(vendor, &provider) {
-        let usual = vendor.key.map(str::to_owned).or_else(|| spec.key_env.first().cloned());
-        provider.key = usual.map(Text::Variable);
+        provider.usual_key(vendor, &spec, entry, group, notes);
     }
     if !vendor.note.is_empty() {
         notes.add(entry, vendor.note);
-    }
-    if vendor.spec == COMPATIBLE && provider.key.is_none() && needs_key(vendor, &provider) {
-        let name = format!("{}_API_KEY", vendor.prefix.to_uppercase());
-        notes.add(entry, format!("`{group}` has no api_key: it is read from {name}"));
-        provider.key = Some(Text::Variable(name));
     }
     if let Some(organization) = Text::of(params, "organization") {
         provider.headers.push(("openai-organization".to_owned(), organization));
@@ -333,6 +333,24 @@ impl Provider {
             Some((param.name.to_owned(), said.or_else(usual)?))
         };
         self.params = vendor.params.iter().filter_map(filled).collect();
+    }
+
+    /// Of an entry that has no key: the one that LiteLLM would look for, or none where it needs none.
+    fn usual_key(&mut self, vendor: &Vendor, spec: &providers::Provider, entry: &Node, group: &str, notes: &mut Notes) {
+        let usual = vendor.key.map(str::to_owned);
+        if vendor.keyless {
+            self.keyless = true;
+            let instead = usual.map(|name| format!(", where LiteLLM would send what {name} has")).unwrap_or_default();
+            notes.add(entry, format!("{} without an api_key: none is sent (`auth: none`){instead}", vendor.prefix));
+            return;
+        }
+        let mut usual = usual.or_else(|| spec.key_env.first().cloned());
+        if vendor.spec == COMPATIBLE && usual.is_none() {
+            let name = format!("{}_API_KEY", vendor.prefix.to_uppercase());
+            notes.add(entry, format!("`{group}` has no api_key: it is read from {name}"));
+            usual = Some(name);
+        }
+        self.key = usual.map(Text::Variable);
     }
 
     /// An address that was given.
@@ -392,7 +410,7 @@ fn needs_key(vendor: &Vendor, provider: &Provider) -> bool {
             !config::ad_hoc(COMPATIBLE, Some(url), None, &|_| None).is_ok_and(|config| config.is_private())
         }
         Some((Text::Variable(_), _)) => true,
-        None => !matches!(vendor.spec, "ollama" | "lmstudio" | "vllm" | "llamacpp" | "litellm"),
+        None => !vendor.keyless && vendor.spec != "litellm",
     }
 }
 

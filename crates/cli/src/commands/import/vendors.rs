@@ -12,6 +12,8 @@ pub(super) struct Vendor {
     pub(super) base_env: Option<&'static str>,
     /// The variable that LiteLLM reads its key from, if that is not the one of the spec.
     pub(super) key: Option<&'static str>,
+    /// Its servers need no key, wherever they are, and LiteLLM goes without one.
+    pub(super) keyless: bool,
     /// What has to come after an address that is given.
     pub(super) path: &'static str,
     /// Placeholders of the spec's address.
@@ -62,6 +64,7 @@ const fn vendor(prefix: &'static str, spec: &'static str) -> Vendor {
         base_url: None,
         base_env: None,
         key: None,
+        keyless: false,
         path: "",
         params: &[],
         naming: Naming::Same,
@@ -72,6 +75,11 @@ const fn vendor(prefix: &'static str, spec: &'static str) -> Vendor {
 /// One whose key LiteLLM reads from another variable than ours.
 const fn keyed(prefix: &'static str, spec: &'static str, key: &'static str) -> Vendor {
     Vendor { key: Some(key), ..vendor(prefix, spec) }
+}
+
+/// One whose servers need no key. This is where LiteLLM looks for one all the same.
+const fn keyless(prefix: &'static str, spec: &'static str, key: &'static str) -> Vendor {
+    Vendor { keyless: true, ..keyed(prefix, spec, key) }
 }
 
 /// One whose API is OpenAI's, and of which no spec knows more.
@@ -100,7 +108,6 @@ const GOOGLE_TOKEN: &str =
 
 static VENDORS: &[Vendor] = &[
     vendor("openai", "openai"),
-    vendor("text-completion-openai", "openai"),
     keyed("azure", "azure", "AZURE_API_KEY"),
     vendor("anthropic", "anthropic"),
     vendor("deepseek", "deepseek"),
@@ -141,18 +148,18 @@ static VENDORS: &[Vendor] = &[
     Vendor { naming: Naming::Last, note: BEDROCK_KEY, ..cloud("bedrock", "openai.gpt-oss", "bedrock", AWS) },
     Vendor { note: GOOGLE_TOKEN, ..cloud("vertex_ai", "claude", "vertex-anthropic", GOOGLE) },
     Vendor { naming: Naming::Google, note: GOOGLE_TOKEN, ..cloud("vertex_ai", "gemini", "vertex", GOOGLE) },
-    Vendor { path: "/v1", ..vendor("ollama", "ollama") },
-    Vendor { path: "/v1", ..vendor("ollama_chat", "ollama") },
-    vendor("lm_studio", "lmstudio"),
-    vendor("hosted_vllm", "vllm"),
-    vendor("vllm", "vllm"),
-    vendor("llamafile", "llamacpp"),
+    Vendor { path: "/v1", ..keyless("ollama", "ollama", "OLLAMA_API_KEY") },
+    Vendor { path: "/v1", ..keyless("ollama_chat", "ollama", "OLLAMA_API_KEY") },
+    keyless("lm_studio", "lmstudio", "LM_STUDIO_API_KEY"),
+    keyless("hosted_vllm", "vllm", "HOSTED_VLLM_API_KEY"),
+    Vendor { keyless: true, ..vendor("vllm", "vllm") },
+    keyless("llamafile", "llamacpp", "LLAMAFILE_API_KEY"),
     keyed("litellm_proxy", "litellm", "LITELLM_PROXY_API_KEY"),
     vendor("custom_openai", COMPATIBLE),
     vendor("openai_like", COMPATIBLE),
     vendor("azure_ai", COMPATIBLE),
-    vendor("xinference", COMPATIBLE),
-    vendor("docker_model_runner", COMPATIBLE),
+    keyless("xinference", COMPATIBLE, "XINFERENCE_API_KEY"),
+    keyless("docker_model_runner", COMPATIBLE, "DOCKER_MODEL_RUNNER_API_KEY"),
     compatible("codestral", "https://codestral.mistral.ai/v1", "CODESTRAL_API_KEY"),
     compatible("meta_llama", "https://api.llama.com/compat/v1", "LLAMA_API_KEY"),
     compatible("v0", "https://api.v0.dev/v1", "V0_API_KEY"),
@@ -187,6 +194,21 @@ pub(super) const FOREIGN: &[&str] = &[
     "elevenlabs",
     "assemblyai",
 ];
+
+/// Who is asked at `/completions`, if that is where LiteLLM asks for this model: the vendor, or the model where it is that.
+pub(super) fn of_completions<'a>(prefix: &'a str, model: &'a str) -> Option<&'a str> {
+    let is_own = |model: &str| {
+        ["gpt-3.5-turbo-instruct", "davinci-002", "babbage-002"].iter().any(|name| model.starts_with(name))
+    };
+    let is_tuned = ["ft:davinci-002", "ft:babbage-002"].iter().any(|name| model.contains(name));
+    match prefix {
+        _ if prefix.starts_with("text-completion-") || prefix == "azure_text" => Some(prefix),
+        // By another vendor's name, or with one before it, LiteLLM asks for chat.
+        "" if is_own(model) => Some(model),
+        "" | "openai" if is_tuned => Some(model),
+        _ => None,
+    }
+}
 
 /// Whose this model is.
 pub(super) fn find(prefix: &str, model: &str) -> Option<&'static Vendor> {

@@ -54,7 +54,9 @@ fn server(out: &mut String, settings: &Settings) {
 }
 
 fn section(out: &mut String, name: &str, provider: &Provider, deployments: &[&Deployment]) {
-    let _ = writeln!(out, "  {}:\n    spec: {}", quote(name), quote(provider.spec));
+    let spec = quote(provider.spec);
+    let spec = if provider.keyless { format!("{{extends: {spec}, auth: none}}") } else { spec };
+    let _ = writeln!(out, "  {}:\n    spec: {spec}", quote(name));
     if provider.base_url.is_some() || provider.path.is_some() || !provider.params.is_empty() {
         out.push_str("    endpoint:\n");
     }

@@ -80,8 +80,12 @@ impl Client {
 
     /// The next text, as JSON.
     pub(crate) async fn next(&mut self) -> Value {
+        serde_json::from_str(&self.next_text().await).unwrap()
+    }
+
+    pub(crate) async fn next_text(&mut self) -> String {
         match self.receive().await {
-            Some(Ok(Message::Text(text))) => serde_json::from_str(&text).unwrap(),
+            Some(Ok(Message::Text(text))) => text.to_string(),
             other => panic!("{other:?} instead of a text"),
         }
     }
