@@ -390,8 +390,8 @@ impl Account {
         }
     }
 
-    /// The turn may run, or not; it keeps its place until this account closes.
-    /// So does what is set aside of its budgets.
+    /// The turn may run, or not; it keeps its place, and what is set aside of its budgets, until it is over or this account
+    /// closes.
     pub(crate) fn admitted(
         &self,
         Admitted { permit, rates }: Admitted,
@@ -452,9 +452,19 @@ impl Account {
         self.enter().spending = Some(Arc::clone(spending));
     }
 
-    /// So much of the turn's budgets is set aside until this account closes.
+    /// So much of the turn's budgets is set aside until it is over or this account closes.
     pub(crate) fn reserved(&self, reservation: Reservation) {
         self.enter().reservation = Some(reservation);
+    }
+
+    /// The turn is over, and only to be stored and told: its place, and what was held back for it, are others' from now on.
+    pub(crate) fn turn_is_over(&self) {
+        let now = Instant::now();
+        let mut entries = self.enter();
+        let charges = std::mem::take(&mut entries.facts.charges);
+        entries.settle(&charges, now);
+        entries.facts.charges = charges;
+        drop(entries.reservation.take());
     }
 
     /// What was set aside is not any more; whether anything was.

@@ -137,6 +137,11 @@ impl Answer {
         end
     }
 
+    /// Nothing more of it is read: what it took is known.
+    pub(crate) fn abandon(&mut self) {
+        self.reader.settle();
+    }
+
     /// What the upstream says that this answer took.
     pub(crate) fn reported(&self) -> Option<Usage> {
         self.reader.reported()

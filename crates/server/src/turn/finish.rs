@@ -137,7 +137,12 @@ impl Turn {
             answer.redactor.failure(failure);
         }
         self.redact_notes();
+        if let Some(answer) = &mut self.answer {
+            answer.abandon();
+        }
         let account = &self.context.account;
+        // Before anybody is told: whoever hears of the end may ask for the next.
+        account.turn_is_over();
         account.last_byte();
         account.used(self.response.usage());
         account.noted(self.response.notes());
