@@ -36,6 +36,9 @@ pub(crate) struct Arguments {
     /// Only what one thing costs: a key, traces, another wire.
     #[arg(long)]
     pairs: bool,
+    /// Of these, only those with this in their name.
+    #[arg(long, value_name = "TEXT", requires = "pairs", default_value = "")]
+    only: String,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -50,7 +53,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let binary = arguments.binary.clone().unwrap_or_else(|| crate::root().join("target/release/godex"));
     let scale = if arguments.full { 5 } else { 1 };
     if arguments.pairs {
-        table::print(&pairs::measure(arguments.gateway, &binary, scale)?);
+        table::print(&pairs::measure(arguments.gateway, &binary, scale, &arguments.only)?);
         return Ok(());
     }
     let start_up = startup::measure(&binary)?;
@@ -68,7 +71,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     };
     results.extend(known(rounds(arguments.gateway, &binary, scale))?);
     results.extend(pinned::measure(arguments.gateway, &binary, scale)?);
-    results.extend(known(pairs::measure(arguments.gateway, &binary, scale))?);
+    results.extend(known(pairs::measure(arguments.gateway, &binary, scale, ""))?);
     results.extend(start_up);
     table::print(&results);
     kernel::run()?;

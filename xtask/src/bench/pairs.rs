@@ -54,7 +54,7 @@ const PAIRS: [Pair; 5] = [
     },
 ];
 
-pub(super) fn measure(gateway: Gateway, binary: &Path, scale: usize) -> Result<Vec<Row>> {
+pub(super) fn measure(gateway: Gateway, binary: &Path, scale: usize, only: &str) -> Result<Vec<Row>> {
     if gateway == Gateway::Floor || std::thread::available_parallelism()?.get() < 2 {
         println!("with and without: not measured, since that needs godex and two cores");
         return Ok(Vec::new());
@@ -64,7 +64,7 @@ pub(super) fn measure(gateway: Gateway, binary: &Path, scale: usize) -> Result<V
         println!("instructions: not counted, since there is no valgrind");
     }
     let mut rows = Vec::new();
-    for pair in &PAIRS {
+    for pair in PAIRS.iter().filter(|pair| pair.load.label.contains(only)) {
         rows.push(one(gateway, binary, scale, pair)?);
         if counts {
             rows.push(instructions(gateway, binary, pair)?);

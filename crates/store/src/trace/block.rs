@@ -6,6 +6,8 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use foldhash::quality::RandomState;
+
 use super::coding::{Taker, fingerprint, has, length, put, put_bytes, put_maybe};
 use super::parts::{Parts, TEXTS, put_ids, put_numbers, put_texts};
 use super::{TraceNumber, TraceRow};
@@ -249,7 +251,7 @@ pub(super) struct Writer {
     block: Block,
     names: HashMap<Box<str>, u64>,
     /// The texts of rows that it has, and their places among the names: most rows have the same.
-    known: HashMap<Box<[u8]>, Box<[u8]>>,
+    known: HashMap<Box<[u8]>, Box<[u8]>, RandomState>,
     /// Of what belongs to the traces beside the block.
     beside: i64,
     /// Whether the block has its first number already, though no row has it.
@@ -328,11 +330,13 @@ impl Writer {
             self.term(OF_ERRORS, "");
         }
         self.find_ids(row);
-        if !self.known.contains_key(row.texts) {
-            let places = self.places(row);
-            self.known.insert(row.texts.into(), places);
-        }
-        let places = self.known.get(row.texts).map_or(&[][..], |places| places);
+        let places = match self.known.get(row.texts) {
+            Some(places) => places,
+            None => {
+                let places = self.places(row);
+                self.known.entry(row.texts.into()).or_insert(places)
+            }
+        };
         let rows = &mut self.block.rows;
         put(rows, (length(place) + row.numbers.len() + places.len() + row.ids.len()) as u64);
         put(rows, place);
