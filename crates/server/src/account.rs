@@ -442,9 +442,9 @@ impl Account {
         self.enter().rates = rates;
     }
 
-    /// Writes that into the head of the answer.
-    pub(crate) fn write_rates(&self, headers: &mut HeaderMap) {
-        self.enter().rates.write(headers);
+    /// Writes into the head of the answer whose it is, and what is left of the limits.
+    pub(crate) fn sign(&self, headers: &mut HeaderMap) {
+        self.enter().rates.write(&self.0.request_id, headers);
     }
 
     /// What is used is to be counted here.

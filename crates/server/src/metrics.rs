@@ -18,6 +18,7 @@ use prometheus_client::metrics::family::{Family, MetricConstructor};
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+use crate::pace::Gaps;
 use crate::trace::{Attempted, Charge, Facts, Outcome, Trace};
 use distribution::Distribution;
 pub(crate) use labels::Names;
@@ -257,7 +258,10 @@ impl Metrics {
         if let Some(time) = facts.times.first_token {
             last.first_token.observe(time);
         }
-        last.gaps.add(&facts.gaps.counts, facts.gaps.nanoseconds);
+        // One whole answer has none.
+        if facts.gaps != Gaps::default() {
+            last.gaps.add(&facts.gaps.counts, facts.gaps.nanoseconds);
+        }
     }
 
     fn count_charge(&self, charge: &Charge, facts: &Facts, last: Option<&Arc<Target>>) {

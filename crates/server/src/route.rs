@@ -149,8 +149,7 @@ pub(crate) async fn answer(app: Arc<App>, request: Request<Incoming>, from: &Pee
     if closes {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
-    account.write_rates(response.headers_mut());
-    response.headers_mut().insert("x-request-id", account.request_id().clone());
+    account.sign(response.headers_mut());
     account.answered(response.status().as_u16(), domain);
     response.body_mut().charge(account);
     response
@@ -210,7 +209,7 @@ pub(crate) async fn answer_operator(app: &Arc<App>, path: &'static str, body: By
     };
     let domain = answer.as_ref().err().map(|error| error.code.domain());
     let mut response = answer.unwrap_or_else(|error| error.response().map(Body::full));
-    response.headers_mut().insert("x-request-id", account.request_id().clone());
+    account.sign(response.headers_mut());
     account.answered(response.status().as_u16(), domain);
     response.body_mut().charge(account);
     response

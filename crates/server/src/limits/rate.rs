@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::access::Grant;
@@ -22,13 +23,13 @@ const NAMES: [[HeaderName; 3]; 2] = [
     ],
 ];
 
-/// All of them in a map, in their order: a copy of it is made sooner than they are found their places in one.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// All of them in a map, in their order: a copy of it is made sooner than they are found their places in one. After them what
+/// else nearly every answer has, since a copy has room for nothing more.
 static BOTH: LazyLock<HeaderMap> = LazyLock::new(|| {
-    let names = NAMES.into_iter().flatten();
-    // With room for what else an answer has.
-    let mut headers = HeaderMap::with_capacity(24);
-    headers.extend(names.map(|name| (name, HeaderValue::from_static("0"))));
-    headers
+    let names = NAMES.into_iter().flatten().chain([CONTENT_TYPE, REQUEST_ID]);
+    names.map(|name| (name, HeaderValue::from_static("0"))).collect()
 });
 
 /// What is said of so many seconds. Nothing that was used counts for longer.
@@ -80,14 +81,21 @@ impl Rates {
         }
     }
 
-    /// They are on every answer of a limited key: what does not change is not written anew.
-    pub(crate) fn write(&self, headers: &mut HeaderMap) {
-        if let (Some(requests), Some(tokens)) = (&self.requests, &self.tokens) {
+    /// They are on every answer of a limited key, as the request's id is: what does not change is not written anew.
+    pub(crate) fn write(&self, request_id: &HeaderValue, headers: &mut HeaderMap) {
+        if let (Some(requests), Some(tokens)) = (&self.requests, &self.tokens)
+            && headers.contains_key(CONTENT_TYPE)
+        {
             let others = std::mem::replace(headers, BOTH.clone());
-            let values = requests.values().into_iter().chain(tokens.values());
-            headers.values_mut().zip(values).for_each(|(value, new)| *value = new);
-            return headers.extend(others);
+            let mut values = headers.values_mut();
+            for rate in [requests, tokens] {
+                rate.values().into_iter().zip(values.by_ref()).for_each(|(new, value)| *value = new);
+            }
+            headers.extend(others);
+            headers.insert(REQUEST_ID, request_id.clone());
+            return;
         }
+        headers.insert(REQUEST_ID, request_id.clone());
         for (names, rate) in NAMES.into_iter().zip([&self.requests, &self.tokens]) {
             let values = rate.as_ref().map(Rate::values);
             headers.extend(names.into_iter().zip(values.into_iter().flatten()));
@@ -232,15 +240,26 @@ mod tests {
         }
     }
 
+    /// Whatever else an answer has, and it stays.
     fn written(rates: &Rates) -> Vec<(String, String)> {
-        let mut headers = HeaderMap::new();
-        rates.write(&mut headers);
-        let text = |(name, value): (&HeaderName, &HeaderValue)| {
-            (name.as_str()["x-ratelimit-".len()..].to_owned(), value.to_str().unwrap_or_default().to_owned())
-        };
-        let mut found: Vec<_> = headers.iter().map(text).collect();
-        found.sort_unstable();
-        found
+        let others = ["content-type", "x-godex-compat", "vary"].map(HeaderName::from_static);
+        let mut all = (0..=others.len()).map(|count| {
+            let others = &others[..count];
+            let mut headers: HeaderMap =
+                others.iter().map(|name| (name.clone(), HeaderValue::from_static("theirs"))).collect();
+            rates.write(&HeaderValue::from_static("req_1"), &mut headers);
+            assert_eq!(headers.remove(REQUEST_ID).unwrap(), "req_1");
+            assert!(others.iter().all(|name| headers.remove(name).unwrap() == "theirs"), "{headers:?}");
+            let text = |(name, value): (&HeaderName, &HeaderValue)| {
+                (name.as_str()["x-ratelimit-".len()..].to_owned(), value.to_str().unwrap_or_default().to_owned())
+            };
+            let mut found: Vec<_> = headers.iter().map(text).collect();
+            found.sort_unstable();
+            found
+        });
+        let first = all.next().unwrap();
+        all.for_each(|other| assert_eq!(other, first));
+        first
     }
 
     #[test]

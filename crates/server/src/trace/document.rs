@@ -21,7 +21,7 @@ pub(crate) const WORDS: &str = "words";
 const LONGEST: usize = 4 << 10;
 
 pub(super) fn make(trace: &Trace, keeps_words: bool) -> NewTrace {
-    let new = NewTrace::new(&row(trace), &document(trace).into_bytes());
+    let new = NewTrace::new(&row(trace), |document| write(trace, document));
     match keeps_words.then(|| words(&trace.facts)).flatten() {
         Some(words) => new.with_payloads(vec![words]),
         None => new,
@@ -133,9 +133,8 @@ fn short(text: &str) -> &str {
 
 // === the document ===
 
-fn document(trace: &Trace) -> TraceDocument {
+fn write(trace: &Trace, document: &mut TraceDocument) {
     let Trace { head, facts } = trace;
-    let mut document = TraceDocument::default();
     document.object(member::REQUEST, |members| request(head, facts, members));
     let plain = plain_turn(facts);
     match &plain {
@@ -175,7 +174,6 @@ fn document(trace: &Trace) -> TraceDocument {
             }
         });
     }
-    document
 }
 
 /// The turn, if it is one whole answer of whoever was asked first.

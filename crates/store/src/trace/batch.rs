@@ -3,10 +3,10 @@
 //! would cost requests several times as much.
 
 use super::parts::{Parts, put_ids, put_numbers, put_texts};
-use super::{Payload, TraceRow};
+use super::{Payload, TraceDocument, TraceRow};
 
 /// What most traces need no more than.
-const USUAL: usize = 512;
+const USUAL: usize = 768;
 /// What an empty batch may hold of memory.
 const ROOM: usize = 2 << 20;
 /// What a trace has beside its bytes once it is stored, about.
@@ -22,9 +22,25 @@ pub struct NewTrace {
 }
 
 impl NewTrace {
-    /// The document is a JSON object, or a [`super::TraceDocument`].
-    pub fn new(row: &TraceRow<'_>, document: &[u8]) -> Self {
-        let mut bytes = Vec::with_capacity(USUAL + document.len());
+    /// With a document that is written after the row, in the same memory.
+    pub fn new(row: &TraceRow<'_>, write: impl FnOnce(&mut TraceDocument)) -> Self {
+        Self::made(row, |bytes| {
+            let mut document = TraceDocument::after(bytes);
+            write(&mut document);
+            document.into_bytes()
+        })
+    }
+
+    /// With a document that is there: a JSON object, or a [`TraceDocument`].
+    pub fn with_document(row: &TraceRow<'_>, document: &[u8]) -> Self {
+        Self::made(row, |mut bytes| {
+            bytes.extend_from_slice(document);
+            bytes
+        })
+    }
+
+    fn made(row: &TraceRow<'_>, add_document: impl FnOnce(Vec<u8>) -> Vec<u8>) -> Self {
+        let mut bytes = Vec::with_capacity(USUAL);
         bytes.extend_from_slice(&[0; LENGTHS]);
         put_numbers(&mut bytes, row);
         let texts = bytes.len();
@@ -32,8 +48,8 @@ impl NewTrace {
         let ids = bytes.len();
         put_ids(&mut bytes, row);
         let after = bytes.len();
-        bytes.extend_from_slice(document);
-        let lengths = [texts - LENGTHS, ids - texts, after - ids, document.len()];
+        bytes = add_document(bytes);
+        let lengths = [texts - LENGTHS, ids - texts, after - ids, bytes.len() - after];
         for (place, length) in bytes.chunks_exact_mut(size_of::<u32>()).zip(lengths) {
             place.copy_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes());
         }
@@ -143,7 +159,7 @@ mod tests {
     #[test]
     fn what_waits_is_as_it_came() {
         let payload = |name: &str| Payload { name: name.into(), bytes: vec![1; 10].into(), cut_from: None };
-        let new = |number: i64| NewTrace::new(&row(number), format!("document {number}").as_bytes());
+        let new = |number: i64| NewTrace::with_document(&row(number), format!("document {number}").as_bytes());
         let mut batch: TraceBatch = (0..50)
             .map(|number| match number % 7 {
                 0 => new(number).with_payloads(vec![payload("words")]),
@@ -163,7 +179,7 @@ mod tests {
             let texts: Vec<_> = waiting.row.texts().collect();
             assert_eq!(texts.len(), super::super::parts::TEXTS);
             assert_eq!((texts[0], texts[1]), (Some(&*expected.tenant), expected.key.as_deref()));
-            assert_eq!(waiting.row.ids().next(), Some(&*expected.request_id));
+            assert_eq!(waiting.row.ids().next(), Some(expected.request_id.as_bytes()));
             let names: Vec<&str> = waiting.payloads.iter().map(|(_, payload)| &*payload.name).collect();
             let words: &[&str] = if number % 7 == 0 { &["words"] } else { &[] };
             let bodies: &[&str] = if [49, 3, 7].contains(&number) { &["request", "response"] } else { &[] };

@@ -19,8 +19,6 @@ const END: u8 = 0;
 const DEEPEST: usize = 8;
 /// What a [`PlainTurn`] begins with; the members have the numbers from 1 on.
 const PLAIN_TURN: u8 = 255;
-/// What most documents need no more than.
-const USUAL: usize = 384;
 
 /// What a member's value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -159,13 +157,17 @@ pub struct TraceDocument(Vec<u8>);
 
 impl Default for TraceDocument {
     fn default() -> Self {
-        let mut bytes = Vec::with_capacity(USUAL);
-        bytes.push(FORM);
-        Self(bytes)
+        Self::after(Vec::new())
     }
 }
 
 impl TraceDocument {
+    /// One that is written behind these bytes.
+    pub(super) fn after(mut bytes: Vec<u8>) -> Self {
+        bytes.push(FORM);
+        Self(bytes)
+    }
+
     pub fn object(&mut self, member: Object, write: impl FnOnce(&mut Self)) -> &mut Self {
         self.0.push(member.0);
         write(self);

@@ -37,9 +37,9 @@ impl<'p> Parts<'p> {
     }
 
     /// The ids: of the request, the response, the response before, the conversation. What is missing is empty.
-    pub(super) fn ids(&self) -> impl Iterator<Item = &'p str> {
+    pub(super) fn ids(&self) -> impl Iterator<Item = &'p [u8]> {
         let mut taker = Taker(self.ids);
-        std::iter::from_fn(move || taker.text())
+        std::iter::from_fn(move || taker.bytes())
     }
 }
 

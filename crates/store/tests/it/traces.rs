@@ -66,7 +66,7 @@ pub(crate) fn trace(row: TraceRow<'static>) -> Sample {
 }
 
 pub(crate) fn batched(samples: impl IntoIterator<Item = Sample>) -> TraceBatch {
-    let new = |Sample { row, document, payloads }| NewTrace::new(&row, &document).with_payloads(payloads);
+    let new = |Sample { row, document, payloads }| NewTrace::with_document(&row, &document).with_payloads(payloads);
     samples.into_iter().map(new).collect()
 }
 
