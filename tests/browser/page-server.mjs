@@ -27,7 +27,9 @@ export function hostile(value, payload, kept) {
 
 export async function pageServer() {
   const [csp, asked] = [await policy(), []];
-  const state = { count: 190, asked, mangle: (value) => value, token: undefined, text: "Hello! Bonjour! Hallo!", fail: undefined, empty: false, plain: false, fans: false };
+  const state = { count: 190, asked, mangle: (value) => value, token: undefined, text: "Hello! Bonjour! Hallo!", fail: undefined, empty: false, plain: false, fans: false, silent: false };
+  // Who asks meanwhile waits for it.
+  const answered = new Promise((resolve) => { state.answer = () => resolve(state.silent = false); });
   const api = (url, method, body) => {
     const path = url.pathname;
     const number = Number(/\/admin\/traces\/(\d+)/.exec(path)?.[1] ?? 190);
@@ -70,6 +72,7 @@ export async function pageServer() {
       response.end(JSON.stringify(value));
     };
     if (state.token && request.headers.authorization !== `Bearer ${state.token}`) return send(401, { error: { code: "invalid_admin_token", message: "no" } });
+    if (state.silent) await answered;
     if (state.fail) return send(500, { error: { code: "x", message: state.fail } });
     const found = api(url, request.method, body);
     if (!found) return send(404, { error: { code: "not_found", message: state.mangle("Nothing is there.") } });

@@ -63,12 +63,12 @@ after(async () => {
 afterEach(async () => {
   await page?.close();
   page = undefined;
-  Object.assign(server.state, { mangle: (value) => value, token: undefined, fail: undefined, empty: false, plain: false, count: 190, text: "Hello! Bonjour! Hallo!" });
+  Object.assign(server.state, { mangle: (value) => value, token: undefined, fail: undefined, empty: false, plain: false, silent: false, count: 190, text: "Hello! Bonjour! Hallo!" });
 });
 
 // What acts instead of being seen is shown as an escape.
 const visible = (text) =>
-  text.replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb]/g, (act) => `\\u{${act.charCodeAt(0).toString(16)}}`);
+  text.replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}]/gu, (act) => `\\u{${act.codePointAt(0).toString(16)}}`);
 
 describe("the page", { concurrency: false }, () => {
   test("lists turns, with new ones by themselves and older ones when asked", async () => {
@@ -88,6 +88,41 @@ describe("the page", { concurrency: false }, () => {
     assert.equal(server.asked.filter(({ url }) => url.includes("after=")).length, before);
     await page.evaluate(() => [...document.querySelectorAll("button")].find((one) => one.textContent === "Older ones").click());
     await until(page, "() => document.querySelectorAll('.turns tbody tr').length === 102");
+    await clean();
+  });
+
+  test("goes on where numbers begin anew, and says that nobody answers", async () => {
+    await open();
+    server.state.count = 3;
+    // It is asked for the newest, and then for those after that.
+    await until(page, "() => performance.getEntriesByType('resource').some(({ name }) => name.endsWith('after=3'))");
+    server.state.count = 5;
+    await until(page, "() => document.querySelectorAll('.turns tbody tr').length === 52");
+    assert.deepEqual(await page.evaluate(() => [...document.querySelectorAll(".turns tbody tr")].slice(0, 3).map((row) => row.dataset.number)), ["5", "4", "190"]);
+    server.state.silent = true;
+    const live = () => page.evaluate(() => getComputedStyle(document.querySelector(".live"), "::after").content);
+    assert.equal(await live(), "none");
+    await until(page, "() => document.body.classList.contains('lost')");
+    assert.ok((await live()).includes("no answer"));
+    // What is waited for is not shown as if it were there.
+    await page.evaluate(() => document.querySelector(".turns tbody tr a").click());
+    await until(page, "() => document.getElementById('main').hasAttribute('aria-busy') && getComputedStyle(document.getElementById('main'), '::before').visibility === 'visible'");
+    server.state.answer();
+    await until(page, "() => document.querySelector('.compare .pair') && !document.body.classList.contains('lost')");
+    await clean();
+  });
+
+  test("back in the list, the turn one comes from has the focus", async () => {
+    await open();
+    await page.evaluate(() => [...document.querySelectorAll(".turns tbody tr a")][7].click());
+    await until(page, "() => document.querySelector('.compare .pair')");
+    const number = await page.evaluate(() => location.hash.split("/").at(-1));
+    await page.evaluate(() => history.back());
+    await until(page, "(number) => document.activeElement.closest('tr')?.dataset.number === number", number);
+    await page.evaluate(() => { location.hash = "#/turns/7"; });
+    await until(page, "() => document.querySelector('.compare .pair')");
+    await page.evaluate(() => document.querySelector(".back a").click());
+    await until(page, "() => document.querySelector('.turns tbody tr') && document.activeElement.id === 'main'");
     await clean();
   });
 
@@ -162,9 +197,17 @@ describe("the page", { concurrency: false }, () => {
     server.state.fans = false;
     const tree = await page.evaluate(() => ({
       nodes: document.querySelectorAll(".tree circle").length, edges: document.querySelectorAll(".tree path").length,
-      said: [...document.querySelectorAll(".tree li")].filter((entry) => entry.textContent.includes(" continues ")).length,
+      said: [...document.querySelectorAll(".tree-parent")].map((link) => `${link.textContent} ${link.getAttribute("href")}`),
+      refused: document.querySelector(".tree li:nth-child(2)").textContent,
     }));
-    assert.deepEqual(tree, { nodes: 19, edges: 11, said: 7 });
+    assert.deepEqual(tree, { nodes: 19, edges: 11, said: Array(7).fill("continues 190 #/turns/190"), refused: tree.refused });
+    assert.match(tree.refused, /191local429 · rate_limit_exceeded · [\d.]+ m?s$/);
+    await size(page, 400, 800);
+    assert.ok(await page.evaluate(() => [...document.querySelectorAll(".tree-parent")].every((link) => {
+      const { left, right, width } = link.getBoundingClientRect();
+      return width > 50 && left >= 0 && right <= innerWidth;
+    })));
+    assert.ok(await page.evaluate(() => [...document.querySelectorAll(".tree .number")].every((number) => number.scrollWidth <= number.clientWidth && number.clientWidth > 20)));
     await clean();
   });
 
@@ -216,6 +259,34 @@ describe("the page", { concurrency: false }, () => {
     }
     assert.ok(await page.evaluate(() => document.querySelectorAll(".charts svg rect").length > 50));
     await clean();
+  });
+
+  test("one value alone is seen in a chart, and its headline is the highest", async () => {
+    server.state.mangle = (value) => (value?.step_ms ? { ...value, data: [3, 30, 31].map((at, index) => ({ ...value.data[at], took_p50_ms: 10 + index, took_p95_ms: 400 - index })) } : value);
+    await open("#/charts", ".charts .chart");
+    const [duration, token] = await page.evaluate(() => [3, 4].map((at) => {
+      const chart = document.querySelectorAll(".charts .chart")[at];
+      const lengths = [...chart.querySelectorAll(".line")].map((line) => [line.classList.contains("dots"), line.getAttribute("d").split("M").length - 1]);
+      return { text: chart.querySelector(".readout").textContent, lengths, top: chart.querySelectorAll(".grid[d^='M0 0H']").length };
+    }));
+    assert.deepEqual(duration, { text: "400 ms p95, highest", lengths: [[false, 1], [true, 1], [false, 1], [true, 1]], top: 1 });
+    assert.match(token.text, /^\d+ ms median, highest$/);
+    await clean();
+  });
+
+  test("what has to be set to compare is said as it is", async () => {
+    for (const [store, expected] of [[false, "trace.capture_payload: true and trace.capture_unstored: true"], [true, "With trace.capture_payload: true later turns can be."]]) {
+      server.state.mangle = (value) => {
+        if (value?.source) value.source = "none";
+        if (value?.request) value.request = { ...value.request, store };
+        return value;
+      };
+      await open("#/turns/190", ".tree li");
+      await until(page, "(expected) => document.getElementById('main').innerText.includes(expected)", expected);
+      await clean();
+      await page.close();
+    }
+    page = undefined;
   });
 
   test("a port's token is asked for once, and stays in the tab", async () => {
@@ -288,6 +359,24 @@ describe("the page", { concurrency: false }, () => {
     await reload("#/turns");
     assert.equal(await ground(), seen[1], "the choice stays");
     await page.evaluate(() => localStorage.clear());
+    await clean();
+  });
+
+  test("a name without an end stays in its table, and short values are in one piece", async () => {
+    server.state.mangle = (value) => {
+      if (value?.request) value.request = { ...value.request, store: false, ["x".repeat(100)]: "y".repeat(100) };
+      return value;
+    };
+    await open("#/turns/190", ".parameters");
+    for (const width of [1280, 400]) {
+      await size(page, width, 800);
+      const { wanted, shown, lines } = await page.evaluate(() => {
+        const value = [...document.querySelectorAll(".parameters .code")].find((one) => one.textContent === "false");
+        return { wanted: document.documentElement.scrollWidth, shown: document.documentElement.clientWidth, lines: value.getClientRects().length };
+      });
+      assert.ok(wanted <= shown, `${wanted} of ${shown}`);
+      assert.equal(lines, 1);
+    }
     await clean();
   });
 

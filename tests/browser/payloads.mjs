@@ -69,6 +69,7 @@ export const PAYLOADS = [
   `' onmouseover='${call}' x='`,
   `\u2028${call}\u2029//\u0000<img src=x onerror=${call}>`,
   `\u202e<script>${call}</script>`,
+  `\u200b\u{e0041}<script>${call}</script>`,
   `#/turns/%3Cimg%20src=x%20onerror=${call}%3E`,
   `url("javascript:${call}")`,
 ];

@@ -47,9 +47,9 @@ pub(crate) fn look<T>(
 ) -> anyhow::Result<T> {
     let mut config = flags.look()?;
     block_on(async {
-        let client = match AdminClient::running(&config).await {
+        let client = match running(&config).await {
             Ok(client) => client,
-            Err(failed @ Unreachable::Failed(..)) => return Err(failed.into()),
+            Err(failed @ (Unreachable::Failed(..) | Unreachable::Silent(_))) => return Err(failed.into()),
             Err(absent) => {
                 // Another godex that runs may be the one that was meant.
                 let meant = matches!(absent, Unreachable::Another(..)).then(|| absent.to_string());
@@ -118,7 +118,13 @@ pub(crate) fn with_running<T>(
 ) -> anyhow::Result<T> {
     let config = flags.look()?;
     block_on(async {
-        let client = AdminClient::started_with(&config).await.with_context(|| format!("there is nothing to {what}"))?;
+        let progress = Progress::start("waiting for godex");
+        let client = AdminClient::started_with(&config).await;
+        drop(progress);
+        let client = client.map_err(|absent| match absent {
+            Unreachable::Silent(_) => absent.into(),
+            absent => anyhow::Error::from(absent).context(format!("there is nothing to {what}")),
+        })?;
         work(&client).await
     })
 }
@@ -129,10 +135,15 @@ pub(crate) fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyh
     runtime.context("cannot start the runtime")?.block_on(work)
 }
 
+async fn running(config: &Config) -> Result<AdminClient, Unreachable> {
+    let _progress = Progress::start("waiting for godex");
+    AdminClient::running(config).await
+}
+
 async fn find(config: &Config) -> anyhow::Result<AdminClient> {
-    let absent = match AdminClient::running(config).await {
+    let absent = match running(config).await {
         Ok(client) => return Ok(client),
-        Err(failed @ Unreachable::Failed(..)) => return Err(failed.into()),
+        Err(failed @ (Unreachable::Failed(..) | Unreachable::Silent(_))) => return Err(failed.into()),
         Err(absent) => absent,
     };
     direct(config, &absent).await

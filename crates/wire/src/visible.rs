@@ -1,22 +1,39 @@
-//! Text that others wrote, as people may be shown it: nothing in it moves a cursor, begins a line of its own, or turns
-//! the order in which the rest is read. For terminals, logs and messages; never for what goes over the network.
+//! Text that others wrote, as people may be shown it: nothing in it moves a cursor, begins a line of its own, turns
+//! the order in which the rest is read, or is there without being seen. For terminals, logs and messages; never for what goes over the network.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
-/// Whether a character does something instead of being seen: control characters, line separators, and marks that
-/// change the direction of writing.
+/// Whether a character does something instead of being seen, or is not seen at all: control characters, line separators,
+/// marks that change the direction of writing, and those that Unicode shows as nothing (a name with one looks like another,
+/// and with tags whole sentences are hidden).
+///
+/// Three of the latter stay, since ordinary text has them: both joiners (U+200C, U+200D: emoji, Persian, the scripts of India)
+/// and the variation selectors up to U+FE0F (emoji).
 pub const fn acts(c: char) -> bool {
     matches!(c,
         '\0'..='\x1f'
         | '\x7f'..='\u{9f}'
+        | '\u{ad}'
+        | '\u{34f}'
         | '\u{61c}'
+        | '\u{115f}'
+        | '\u{1160}'
+        | '\u{17b4}'
+        | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}'
+        | '\u{200b}'
         | '\u{200e}'
         | '\u{200f}'
         | '\u{2028}'..='\u{202e}'
-        | '\u{2066}'..='\u{2069}'
+        | '\u{2060}'..='\u{206f}'
+        | '\u{3164}'
         | '\u{feff}'
-        | '\u{fff9}'..='\u{fffb}')
+        | '\u{ffa0}'
+        | '\u{fff0}'..='\u{fffb}'
+        | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// The text with such characters as escapes: `\n`, `\u{1b}`.
@@ -44,8 +61,10 @@ pub fn visible_json(json: &str) -> Cow<'_, str> {
     let mut out = String::with_capacity(json.len() + 16);
     for c in json.chars() {
         if acts(c) {
-            // Writing to a String cannot fail, and all of them fit into four digits.
-            let _ = write!(out, "\\u{:04x}", u32::from(c));
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                // Writing to a String cannot fail.
+                let _ = write!(out, "\\u{unit:04x}");
+            }
         } else {
             out.push(c);
         }
@@ -53,7 +72,8 @@ pub fn visible_json(json: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// A string in double quotes that JSON and YAML read as the same text, with such characters as escapes.
+/// A string in double quotes that YAML reads as the same text, with such characters as escapes. JSON does, too, but for
+/// characters of more than four digits: there is no escape of these that both know.
 pub fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -61,8 +81,11 @@ pub fn quoted(text: &str) -> String {
         match c {
             '"' | '\\' => out.extend(['\\', c]),
             c if acts(c) => {
-                // Writing to a String cannot fail, and all of them fit into four digits.
-                let _ = write!(out, "\\u{:04x}", u32::from(c));
+                // Writing to a String cannot fail.
+                let _ = match u32::from(c) {
+                    c @ ..=0xffff => write!(out, "\\u{c:04x}"),
+                    c => write!(out, "\\U{c:08x}"),
+                };
             }
             c => out.push(c),
         }
@@ -96,7 +119,7 @@ mod tests {
 
     #[test]
     fn json_stays_the_same_document() {
-        let document = serde_json::json!({"a": "x\u{9b}\u{202e}\n\u{feff}é", "b": [1]});
+        let document = serde_json::json!({"a": "x\u{9b}\u{202e}\n\u{feff}é\u{200b}\u{e0041}😀", "b": [1]});
         for text in [format!("{document:#}\n"), document.to_string()] {
             let shown = visible_json(&text);
             assert!(shown.chars().all(|c| c == '\n' || !acts(c)), "{shown}");
@@ -109,6 +132,9 @@ mod tests {
     fn what_acts_is_escaped_and_the_rest_stays() {
         for (text, expected) in [
             ("plain, é, 漢字, 👩‍💻", "plain, é, 漢字, 👩‍💻"),
+            ("❤️ می‌خواهم", "❤️ می‌خواهم"),
+            ("a\u{200b}\u{ad}\u{2060}\u{3164}b", r"a\u{200b}\u{ad}\u{2060}\u{3164}b"),
+            ("a\u{34f}\u{115f}\u{180e}\u{206f}\u{fff0}", r"a\u{34f}\u{115f}\u{180e}\u{206f}\u{fff0}"),
             ("a\nb\r\tc\0", r"a\nb\r\tc\u{0}"),
             ("\x1b[31mred\x07\x7f", r"\u{1b}[31mred\u{7}\u{7f}"),
             ("\u{9b}2J\u{85}", r"\u{9b}2J\u{85}"),
@@ -121,6 +147,8 @@ mod tests {
             assert_eq!(serde_json::from_str::<String>(&quoted(text)).unwrap(), text);
             assert!(!quoted(text).contains(acts), "{expected}");
         }
+        assert_eq!(visible("a\u{e0001}\u{e0041}\u{e01ef}"), r"a\u{e0001}\u{e0041}\u{e01ef}");
+        assert_eq!(quoted("a\u{e0041}"), r#""a\U000e0041""#);
         assert_eq!(visible_lines("a\x1b\nb\r"), "a\\u{1b}\nb\\r");
         assert_eq!(quoted("a\"\\\u{202e}\n"), r#""a\"\\\u202e\u000a""#);
     }

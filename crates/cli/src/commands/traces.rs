@@ -34,7 +34,7 @@ pub(crate) struct TracesArgs {
     #[arg(long, short = 'n', value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     limit: u32,
     /// Go on with those that come.
-    #[arg(long, short)]
+    #[arg(long, short, conflicts_with = "until")]
     follow: bool,
     /// As JSON, one per line.
     #[arg(long)]

@@ -86,6 +86,24 @@ fn a_note_names_the_entry_that_it_is_about() {
     }
 }
 
+/// In a value a variable is escaped; a name is a key, in which none is looked for.
+#[test]
+fn names_that_look_like_variables_stay_names() {
+    let home = home("");
+    let entries = "model_list:\n- model_name: 'team-${X}'\n  litellm_params: {model: 'openai/m-${Y}', api_key: k}\n\
+                   - model_name: \"hidden-\\U000E0041\"\n  litellm_params: {model: openai/m, api_key: k}\n";
+    fs::write(home.path().join("in.yaml"), entries).unwrap();
+    let (code, out, err) = godex(home.path(), &["import", "litellm", "in.yaml"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.contains(r#"    "team-${X}": "openai/m-$${Y}""#), "{out}");
+    // What is not seen is written as an escape, and read as it was.
+    assert!(out.contains(r#"    "hidden-\U000e0041": openai/m"#), "{out}");
+    fs::write(home.path().join("godex.yaml"), &out).unwrap();
+    let (code, out, err) = godex(home.path(), &["models"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.contains("\nteam-${X} ") && out.contains("\nhidden-\\u{e0041} "), "{out}");
+}
+
 /// What a file of one entry becomes, without its comments, and what is said. `rest` is what follows `litellm_params`.
 fn of_entry(params: &str, rest: &str) -> (String, String) {
     of_entry_where(params, rest, &[])

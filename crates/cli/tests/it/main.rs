@@ -29,6 +29,9 @@ mod explain;
 #[cfg(target_os = "linux")]
 mod files;
 #[cfg(test)]
+#[cfg(unix)]
+mod frozen;
+#[cfg(test)]
 mod import;
 #[cfg(test)]
 #[cfg(unix)]

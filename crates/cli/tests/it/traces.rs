@@ -93,6 +93,7 @@ fn what_is_asked_wrongly_is_said() {
             "completed, incomplete, failed, cancelled, late, stopped, client_left",
         ),
         (&["traces", "show", ""], "an id is needed"),
+        (&["traces", "--follow", "--until", "1s"], "cannot be used with"),
         (&["explain", " "], "an id is needed"),
     ] {
         let (code, _, err) = godex(home.path(), args);

@@ -27,6 +27,10 @@ use crate::start::StartError;
 
 /// Who is there answers at once.
 const CONNECT: Duration = Duration::from_secs(3);
+/// It says what it is out of its memory.
+const STATUS: Duration = Duration::from_secs(10);
+/// More than it waits itself for its store, where that is all it does.
+const LOOK: Duration = Duration::from_secs(30);
 /// An erasure of much takes its time.
 const ANSWER: Duration = Duration::from_mins(10);
 /// The most of an answer that is kept as a whole.
@@ -62,6 +66,8 @@ pub enum Unreachable {
     Other(String, String),
     /// Something else answers there.
     Stranger(String),
+    /// It is there, and says nothing: it is stopped, or has more to do than it can.
+    Silent(String),
     /// It could not be asked: where, and why.
     Failed(String, String),
     /// What it answered could not be given on.
@@ -84,6 +90,7 @@ impl fmt::Display for Unreachable {
                 "the godex that listens on {address} was started with another configuration: {config}; name it with --config"
             ),
             Self::Stranger(address) => write!(f, "what listens on {address} is not godex"),
+            Self::Silent(address) => write!(f, "a godex is there ({address}), but does not answer"),
             Self::Sink(error) => write!(f, "the answer cannot be written: {error}"),
             Self::Failed(address, why) => write!(f, "the godex that listens on {address} cannot be asked: {why}"),
             Self::Memory => f.write_str(
@@ -126,6 +133,18 @@ pub(super) fn whole_path(config: &Config) -> String {
     match &config.origin {
         Origin::File(path) => std::fs::canonicalize(path).unwrap_or_else(|_| path.clone()).display().to_string(),
         Origin::Defaults => config.origin.to_string(),
+    }
+}
+
+/// How long the head of an answer is waited for.
+fn patience(method: &Method, path: &str) -> Duration {
+    match (method, path) {
+        (&Method::GET, "/admin/status") => STATUS,
+        // What drains says so first.
+        (&Method::POST, "/admin/drain")
+        | (&Method::GET, "/" | "/admin/traces" | "/admin/series" | "/admin/providers") => LOOK,
+        (&Method::GET, path) if path.starts_with("/page/") => LOOK,
+        _ => ANSWER,
     }
 }
 
@@ -295,7 +314,7 @@ impl AdminClient {
             Ok(Ok(stream)) => Ok(stream),
             Ok(Err(error)) if is_nobody(error.kind()) => Err(Unreachable::Nobody(listen.to_string())),
             Ok(Err(error)) => Err(Unreachable::Failed(listen.to_string(), error.to_string())),
-            Err(_) => Err(Unreachable::Failed(listen.to_string(), "it does not answer".to_owned())),
+            Err(_) => Err(Unreachable::Silent(listen.to_string())),
         }
     }
 
@@ -312,7 +331,7 @@ impl AdminClient {
         if !body.is_empty() {
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
-        let answer = self.exchange(stream, method, uri, headers, body).await.map_err(failed)?;
+        let answer = self.exchange(stream, method, uri, headers, body).await?;
         let (head, mut body) = answer.into_parts();
         while let Some(frame) = body.frame().await {
             if let Some(data) = frame.map_err(|error| failed(error.to_string()))?.data_ref() {
@@ -331,8 +350,7 @@ impl AdminClient {
         body: Bytes,
     ) -> Result<Response<Answering>, Unreachable> {
         let stream = self.connect().await?;
-        let answer = self.exchange(stream, method, uri, headers, body).await;
-        answer.map_err(|why| Unreachable::Failed(self.address(), why))
+        self.exchange(stream, method, uri, headers, body).await
     }
 
     /// Sends a request and has the head of the answer.
@@ -343,8 +361,10 @@ impl AdminClient {
         uri: Uri,
         headers: HeaderMap,
         body: Bytes,
-    ) -> Result<Response<Answering>, String> {
-        let why = |error: hyper::Error| error.to_string();
+    ) -> Result<Response<Answering>, Unreachable> {
+        let failed = |why: String| Unreachable::Failed(self.address(), why);
+        let why = |error: hyper::Error| failed(error.to_string());
+        let patience = patience(&method, uri.path());
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(why)?;
         let host = match &self.config.admin.listen {
             AdminListen::Tcp(address) => address.as_str(),
@@ -354,17 +374,17 @@ impl AdminClient {
         if let Some(token) = &self.config.admin.token {
             request = request.header(header::AUTHORIZATION, format!("Bearer {}", token.expose()));
         }
-        let mut request = request.body(Full::new(body)).map_err(|error| error.to_string())?;
+        let mut request = request.body(Full::new(body)).map_err(|error| failed(error.to_string()))?;
         request.headers_mut().extend(headers);
         let mut connection: Connection = Box::pin(async { drop(connection.await) });
-        let mut sending = Box::pin(timeout(ANSWER, sender.send_request(request)));
+        let mut sending = Box::pin(timeout(patience, sender.send_request(request)));
         let (answer, connection) = tokio::select! {
             biased;
             answer = &mut sending => (answer, Some(connection)),
             // What was sent may still be on its way through the channel between the two.
             () = &mut connection => (sending.await, None),
         };
-        let answer = answer.map_err(|_| "it does not answer".to_owned())?.map_err(why)?;
+        let answer = answer.map_err(|_| Unreachable::Silent(self.address()))?.map_err(why)?;
         Ok(answer.map(|body| Answering { body, connection }))
     }
 }

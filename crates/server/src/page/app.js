@@ -38,6 +38,19 @@ function failed(error) {
     el("p", null, error.message), el("p", null, el("button", { type: "button", click: () => show(false) }, "Try again"))));
 }
 
+/// Longer than an answer takes: who waits is told that there is none.
+const SILENCE = 4000;
+
+/// Does it, and says meanwhile if there is no answer.
+async function awaited(work) {
+  const silent = setTimeout(() => document.body.classList.add("lost"), SILENCE);
+  try {
+    await work();
+  } finally {
+    clearTimeout(silent);
+  }
+}
+
 /// Does it again and again while the view is there and somebody looks; a failure is said and tried again.
 function repeat(signal) {
   return (pause, work) => {
@@ -45,7 +58,7 @@ function repeat(signal) {
       if (signal.aborted) return;
       if (!document.hidden) {
         try {
-          await work();
+          await awaited(work);
           document.body.classList.remove("lost");
         } catch (error) {
           if (error.name === "AbortError") return;
@@ -58,7 +71,16 @@ function repeat(signal) {
   };
 }
 
+/// The row of the turn from which one came back to the list.
+function left(hash) {
+  return [...main.querySelectorAll(".turns td.when a")].find((link) => hash.startsWith("#/turns/") && link.getAttribute("href") === hash);
+}
+
+let before = "";
+
 async function show(focus) {
+  const from = before;
+  before = location.hash;
   current?.abort();
   current = new AbortController();
   const { signal } = current;
@@ -71,7 +93,8 @@ async function show(focus) {
   }
   main.setAttribute("aria-busy", "true");
   try {
-    await module.show(main, { parameter, query, signal, go, every: repeat(signal) });
+    await awaited(() => module.show(main, { parameter, query, signal, go, every: repeat(signal) }));
+    if (!signal.aborted) document.body.classList.remove("lost");
   } catch (error) {
     if (!signal.aborted) failed(error);
   }
@@ -79,7 +102,9 @@ async function show(focus) {
   main.removeAttribute("aria-busy");
   if (focus) {
     window.scrollTo(0, 0);
-    main.focus({ preventScroll: true });
+    const row = left(from);
+    if (row) row.focus();
+    else main.focus({ preventScroll: true });
   }
 }
 

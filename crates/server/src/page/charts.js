@@ -23,8 +23,8 @@ export function moment(at) {
 }
 
 const sum = (values) => values.reduce((all, value) => all + (Number(value) || 0), 0);
-const last = (values) => values.findLast((value) => value !== null);
 const worst = (values) => Math.max(0, ...values.filter((value) => value !== null));
+const peak = (values) => (values.some((value) => value !== null) ? worst(values) : null);
 const of = (points, name) => points.map((point) => (point[name] === null || point[name] === undefined ? null : Number(point[name])));
 
 /// What is drawn: bars stand on each other, lines do not.
@@ -32,8 +32,8 @@ const CHARTS = [
   { title: "Requests", text: count, bars: [["requests", "answered", "c1"]], total: sum },
   { title: "Errors", text: count, bars: [["errors", "errors", "c4"]], total: sum },
   { title: "Tokens", text: short, bars: [["input_tokens", "input", "c1"], ["output_tokens", "output", "c2"]], total: sum },
-  { title: "Duration", text: ms, lines: [["took_p95_ms", "95th percentile", "c3"], ["took_p50_ms", "median", "c1"]], total: last, label: "p95, latest" },
-  { title: "First token", text: ms, lines: [["first_token_p50_ms", "median", "c2"]], total: last, label: "median, latest" },
+  { title: "Duration", text: ms, lines: [["took_p95_ms", "95th percentile", "c3"], ["took_p50_ms", "median", "c1"]], total: peak, label: "p95, highest" },
+  { title: "First token", text: ms, lines: [["first_token_p50_ms", "median", "c2"]], total: peak, label: "median, highest" },
   { title: "Cost", text: dollars, bars: [["cost_usd", "cost", "c5"]], total: sum },
 ];
 
@@ -75,17 +75,21 @@ function shapes({ bars = [], lines = [] }, points, most) {
   }
   for (const [name, , color] of lines) {
     const values = of(points, name);
-    let path = "";
+    let [path, dots] = ["", ""];
     values.forEach((value, index) => {
       if (value === null) return;
-      const joined = index > 0 && values[index - 1] !== null;
-      path += `${joined ? "L" : "M"}${index + 0.5} ${y(value).toFixed(2)}`;
-      if (!joined && values[index + 1] === null) path += `h0.01`;
+      const is = (other) => values[other] !== null && values[other] !== undefined;
+      const at = `${index + 0.5} ${y(value).toFixed(2)}`;
+      // One alone is no line: its round ends make a dot of it.
+      if (is(index - 1)) path += `L${at}`;
+      else if (is(index + 1)) path += `M${at}`;
+      else dots += `M${at}h0.001`;
     });
     if (path) drawn.push(svg("path", { d: path, class: `line ${color}` }));
+    if (dots) drawn.push(svg("path", { d: dots, class: `line dots ${color}` }));
   }
   return svg("svg", { viewBox: `0 0 ${width} ${H}`, preserveAspectRatio: "none", "aria-hidden": "true", focusable: "false" },
-    [0.25, 0.5, 0.75].map((part) => svg("path", { d: `M0 ${H * part}H${width}`, class: "grid" })), drawn);
+    [0, 0.25, 0.5, 0.75].map((part) => svg("path", { d: `M0 ${H * part}H${width}`, class: "grid" })), drawn);
 }
 
 function figure(chart, points, small) {

@@ -2,12 +2,12 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/// What does something instead of being seen, such as turning the order in which the rest is read.
-const ACTS = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb]/g;
+/// What does something instead of being seen, such as turning the order in which the rest is read, or is not seen at all.
+const ACTS = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}]/gu;
 
 /// Others' text with that as escapes, as the commands show it: `\u{202e}`.
 export function seen(text) {
-  return String(text).replace(ACTS, (act) => `\\u{${act.charCodeAt(0).toString(16)}}`);
+  return String(text).replace(ACTS, (act) => `\\u{${act.codePointAt(0).toString(16)}}`);
 }
 
 const shown = (children) =>

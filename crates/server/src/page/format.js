@@ -70,6 +70,11 @@ export function seconds(value) {
 /// What a table of ours has under a name that is others': nothing that every object has.
 export const pick = (known, name, otherwise) => (Object.hasOwn(known, name) ? known[name] : otherwise);
 
+/// How it ended, in a word; of what is only answered, such as a refusal, its status.
+export function ending({ outcome, status }) {
+  return outcome && outcome !== "answered" ? String(outcome).replaceAll("_", " ") : String(status ?? "");
+}
+
 /// How an end looks: good, careful, bad or quiet.
 export function outcome({ outcome, status }) {
   if (outcome === "completed" || (outcome === "answered" && status < 400)) return "good";

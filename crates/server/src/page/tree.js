@@ -1,7 +1,7 @@
 // The tree of turns that a turn belongs to, as a picture: what continues what, and where it branches.
 
 import { el, svg } from "./dom.js";
-import { clock, dollars, ms, outcome, short } from "./format.js";
+import { clock, dollars, ending, ms, outcome, short } from "./format.js";
 import { link } from "./turns.js";
 
 const [ROW, LANE, RADIUS] = [34, 16, 5];
@@ -28,10 +28,16 @@ function lanes(turns) {
   });
 }
 
-/// There is no room for more: these have a place at the edge, without a line, and the list says what they continue.
+/// There is no room for more: these have a place at the edge, without a line, and the list leads to what they continue.
 const LAST = 11;
 const x = (lane) => 12 + Math.min(lane, LAST) * LANE;
 const y = (row) => row * ROW + ROW / 2;
+
+/// Of one that was refused only how.
+function told(turn) {
+  const was = turn.input_tokens !== null && turn.input_tokens !== undefined;
+  return [ending(turn), turn.error, was && `${short(turn.input_tokens)} → ${short(turn.output_tokens)}`, ms(turn.took_ms), was && dollars(turn.cost_usd)].filter(Boolean).join(" · ");
+}
 
 export function tree(turns, current) {
   const placed = lanes(turns);
@@ -48,9 +54,10 @@ export function tree(turns, current) {
   const entries = placed.map(({ turn, parent, lane }) => el("li", null,
     el("a", { href: link(turn), "aria-current": turn.number === current ? "true" : undefined },
       el("span", { class: "tree-time" }, clock(turn.began_at)),
+      el("span", { class: "quiet-text number" }, String(turn.number ?? "")),
       el("span", { class: "tree-model" }, turn.model ?? ""),
-      el("span", { class: "quiet-text" }, `${(turn.outcome ?? "").replaceAll("_", " ")} · ${short(turn.input_tokens)} → ${short(turn.output_tokens)} · ${ms(turn.took_ms)} · ${dollars(turn.cost_usd)}`),
-      parent && lane >= LAST ? el("span", { class: "quiet-text" }, ` continues ${clock(parent.turn.began_at)}`)
-        : lane !== (parent?.lane ?? lane) && el("span", { class: "unseen" }, "; a branch"))));
+      el("span", { class: "quiet-text" }, told(turn)),
+      lane < LAST && lane !== (parent?.lane ?? lane) && el("span", { class: "unseen" }, "; a branch")),
+    parent && lane >= LAST && el("a", { href: link(parent.turn), class: "tree-parent" }, `continues ${parent.turn.number}`)));
   return el("div", { class: "tree" }, picture, el("ol", null, entries));
 }

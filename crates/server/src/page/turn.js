@@ -3,7 +3,7 @@
 import { Failed, get } from "./api.js";
 import { compare } from "./compare.js";
 import { chip, el, empty, facts, json, long, replace, svg, table } from "./dom.js";
-import { bytes, clock, count, day, dollars, ms, outcome, percent, pick, severity, target } from "./format.js";
+import { bytes, clock, count, day, dollars, ending, ms, outcome, percent, pick, severity, target } from "./format.js";
 import { tree } from "./tree.js";
 
 const list = (value) => (Array.isArray(value) ? value : []);
@@ -129,7 +129,8 @@ function usage(turn) {
 
 function captured(turn) {
   const payloads = Object.entries(turn.payloads ?? {});
-  if (payloads.length === 0) return el("p", { class: "quiet-text" }, "No bodies were captured (trace.capture_payload is off, or the request said store: false).");
+  if (payloads.length === 0) return el("p", { class: "quiet-text" }, turn.request?.store === false
+    ? "No bodies were captured: the request said store: false, and trace.capture_unstored or trace.capture_payload is off." : "No bodies were captured: trace.capture_payload is off.");
   return payloads.map(([name, { text, cut_from: cut } = {}]) => el("details", null,
     el("summary", null, name, cut ? el("span", { class: "quiet-text" }, ` the beginning; it had ${bytes(cut)}`) : null), long(text ?? "", 5000)));
 }
@@ -137,8 +138,12 @@ function captured(turn) {
 const SOURCES = {
   captured: "From the bodies that were captured.",
   stored: "The bodies were not captured: this is planned again, with the configuration of now, from what is stored of the response.",
-  none: "Neither the bodies nor the response are there, so there is nothing to compare. With trace.capture_payload: true later turns can be.",
+  none: "Neither the bodies nor the response are there, so there is nothing to compare.",
 };
+
+/// What has to be set so that later ones can be compared.
+const wanted = ({ request }) => (request?.store === false
+  ? " With trace.capture_payload: true and trace.capture_unstored: true later turns with store: false can be." : " With trace.capture_payload: true later turns can be.");
 
 async function translation(node, id, turn, signal) {
   let explained;
@@ -154,7 +159,7 @@ async function translation(node, id, turn, signal) {
   const chat = typeof plan.chat_request === "string" ? parsed({ text: plan.chat_request }) : plan.chat_request;
   const response = explained.response ?? parsed(turn.payloads?.response);
   replace(node,
-    el("p", { class: "hint" }, pick(SOURCES, explained.source, "")),
+    el("p", { class: "hint" }, pick(SOURCES, explained.source, ""), explained.source === "none" && wanted(turn)),
     explained.past_is_gone && el("p", { class: "problem" }, "What this request continued was deleted. The plan is of the request without it, and is not what was sent."),
     plan.error && el("p", { class: "problem" }, typeof plan.error === "string" ? plan.error : String(plan.error.message ?? "")),
     explained.source !== "none" && compare({ request, past: explained.past, chat, wire: plan.wire, links: plan.links, notes: list(plan.notes), response }));
@@ -178,7 +183,7 @@ function head(turn) {
   return [
     el("div", { class: "head" },
       el("h1", null, el("span", { class: "quiet-text" }, `Turn ${turn.number ?? ""} `), turn.model ?? "", to && to !== turn.model && [" → ", el("span", { class: "target" }, to)]),
-      chip((turn.outcome ?? String(turn.status ?? "")).replaceAll("_", " "), outcome(turn))),
+      chip(ending(turn), outcome(turn))),
     turn.error && el("p", { class: "problem" }, typeof turn.error === "string" ? turn.error : [turn.error.code, turn.error.message].filter(Boolean).join(": ")),
     el("div", { class: "panel" },
       el("div", { class: "figures" }, [["Took", ms(turn.took_ms)], ["First token", ms(turn.first_token_ms)], ["Of it godex", ms(turn.overhead_ms)],

@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { SPANS, moment, span, strip } from "./charts.js";
 import { chip, el, empty, line, replace, say, table } from "./dom.js";
-import { clock, count, day, dollars, ms, outcome, percent, short, target } from "./format.js";
+import { clock, count, day, dollars, ending, ms, outcome, percent, short, target } from "./format.js";
 
 /// How many are asked for at once, and how many stay in the document.
 const PAGE = 50;
@@ -17,8 +17,7 @@ const FILTERS = ["model", "provider", "outcome", "errors", "note", "slower_ms", 
 export const link = (turn) => `#/turns/${encodeURIComponent(turn.number ?? turn.response_id ?? turn.request_id ?? "")}`;
 
 function status(turn) {
-  const text = turn.outcome && turn.outcome !== "answered" ? turn.outcome.replaceAll("_", " ") : String(turn.status ?? "");
-  return el("span", { class: "status" }, chip(text || "?", outcome(turn)), turn.error && el("span", { class: "error-code" }, turn.error));
+  return el("span", { class: "status" }, chip(ending(turn) || "?", outcome(turn)), turn.error && el("span", { class: "error-code" }, turn.error));
 }
 
 const COLUMNS = [
@@ -166,7 +165,11 @@ export async function show(main, { query, signal, go, every }) {
     if (fresh.length > 0) {
       tell(answer);
       say(`${fresh.length} new`);
+      return;
     }
+    // A godex that was started with an empty store counts from 1 again.
+    const { data: [last] = [] } = await get("admin/traces", { limit: 1 }, signal);
+    newest = Math.min(newest, Number(last?.number) || 0);
   };
   live.addEventListener("click", () => live.setAttribute("aria-pressed", String(live.getAttribute("aria-pressed") !== "true")));
   older.addEventListener("click", async () => {

@@ -1,5 +1,5 @@
 //! Traces in a file of their own, with a thread that writes and others that read, like a store's. Everything is lost
-//! without harm: a file that is damaged is moved aside for a new one, and one that somebody removed is begun anew.
+//! without harm: a file that is damaged is moved aside for a new one, and one that somebody removed or emptied is begun anew.
 
 mod migrate;
 mod open;
@@ -35,6 +35,9 @@ const BATCH: usize = 16;
 /// A log that is longer is cut after a sweep, also if that dropped nothing.
 const LOG: u64 = 1 << 20;
 
+/// What a database has at the least: its header.
+const HEADER: u64 = 100;
+
 const REMOVED: &str = "the trace file was removed, again and again";
 
 #[derive(Debug, Clone)]
@@ -50,12 +53,35 @@ pub(crate) struct TraceFile {
 struct Opened {
     database: Database,
     file: Identity,
+    /// The number of the next trace. One that is begun anew goes on with it: whoever follows sees no number twice.
+    next: TraceNumber,
 }
 
 impl Opened {
     fn open(path: &Path, damaged: Damaged) -> Result<Self, OpenError> {
         let database = Database::traces(path, damaged)?;
-        Ok(Self { database, file: Identity::of(path) })
+        Ok(Self { database, file: Identity::of(path), next: open::next(path) })
+    }
+}
+
+/// What became of a file while it was used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lost {
+    /// Its name is gone, or another file's. Whoever writes into a file without a name writes for nobody.
+    Removed,
+    /// Somebody has emptied it. With what this process remembers of it that would become a damaged file.
+    Emptied,
+}
+
+impl Lost {
+    /// None: it is there.
+    fn of(file: Identity, path: &Path) -> Option<Self> {
+        if !file.is_at(path) {
+            return Some(Self::Removed);
+        }
+        // Not by opening it: closing it again would take the locks away that SQLite has on it, for the whole process.
+        let length = std::fs::metadata(path).map_or(HEADER, |file| file.len());
+        (length < HEADER).then_some(Self::Emptied)
     }
 }
 
@@ -92,45 +118,71 @@ impl TraceFile {
             (opened.database.clone(), opened.file)
         };
         let path = Arc::clone(&self.path);
-        // Whoever writes into a file without a name writes for nobody.
-        let written = database.write(move |connection| {
-            if !file.is_at(&path) {
-                return Ok(false);
-            }
-            add(connection, &traces, &encryption).map(|()| true)
+        let written = database.write(move |connection| match Lost::of(file, &path) {
+            Some(lost) => Ok(Err(lost)),
+            None => add(connection, &traces, &encryption).map(Ok),
         });
-        let written = written.await;
-        match written {
-            Err(Error::Corrupt(_)) => open::suspect(&self.path),
-            // Or an earlier try to begin a new one failed.
-            Ok(false) => self.begin_anew(file).await?,
-            Err(Error::Unavailable(_)) if file == Identity::GONE => {
-                self.begin_anew(file).await?;
-                return Ok(false);
+        let lost = match written.await {
+            Ok(Ok(next)) => {
+                let mut opened = self.opened();
+                opened.next = opened.next.max(next);
+                return Ok(true);
             }
-            _ => {}
-        }
-        written
+            Ok(Err(lost)) => lost,
+            Err(error) => self.failed(file, error).await?,
+        };
+        self.begin_anew(file, lost).await?;
+        Ok(false)
     }
 
-    /// The file is gone, and what was in it is lost; there is a new one now.
-    async fn begin_anew(&self, gone: Identity) -> Result<(), Error> {
+    /// Why a write failed: if the file is lost, that is why. What has found damage once fails before it looks, so it is
+    /// looked here, too.
+    async fn failed(&self, file: Identity, error: Error) -> Result<Lost, Error> {
+        // An earlier try to begin a new one failed, and has ended the threads.
+        if file == Identity::GONE {
+            return Ok(Lost::Removed);
+        }
+        let path = Arc::clone(&self.path);
+        let looked = threads::aside("store-opener", move || {
+            let lost = Lost::of(file, &path);
+            if lost.is_none() && matches!(error, Error::Corrupt(_)) {
+                open::suspect(&path);
+            }
+            lost.ok_or(error)
+        });
+        looked.await?
+    }
+
+    /// What was in the file is lost; there is a new one now.
+    async fn begin_anew(&self, gone: Identity, lost: Lost) -> Result<(), Error> {
         let _beginning = self.beginning.acquire().await;
-        let database = {
+        let (database, next) = {
             let mut opened = self.opened();
             // Somebody else was faster.
             if opened.file != gone {
                 return Ok(());
             }
             opened.file = Identity::GONE;
-            opened.database.clone()
+            (opened.database.clone(), opened.next)
         };
-        tracing::warn!(path = %self.path.display(), "the trace file was removed, and is begun anew");
+        let what = match lost {
+            Lost::Removed => "removed",
+            Lost::Emptied => "emptied",
+        };
+        tracing::warn!(path = %self.path.display(), "the trace file was {what}, and is begun anew");
         // Its lock may still be there, which ends with its threads.
         database.close().await;
         let path = Arc::clone(&self.path);
-        let anew = threads::aside("store-opener", move || Opened::open(&path, Damaged::MovedAside)).await?;
-        let anew = anew.map_err(|error| Error::unavailable(error.to_string()))?;
+        let anew = threads::aside("store-opener", move || {
+            open::make_room(&path, lost == Lost::Emptied)?;
+            Opened::open(&path, Damaged::MovedAside)
+        });
+        let mut anew = anew.await?.map_err(|error| Error::unavailable(error.to_string()))?;
+        anew.next = anew.next.max(next);
+        let begun = anew
+            .database
+            .write(move |connection| cached(connection, sql::NEXT_SET)?.execute([next]).map(drop).map_err(failure));
+        begun.await?;
         *self.opened() = anew;
         Ok(())
     }
@@ -154,8 +206,17 @@ impl TraceFile {
     }
 
     pub(crate) async fn prune(&self, bytes: u64, before: i64) -> Result<bool, Error> {
-        let database = self.database();
-        let swept = database.write(move |connection| prune::prune(connection, bytes, before)).await?;
+        let (database, file) = {
+            let opened = self.opened();
+            (opened.database.clone(), opened.file)
+        };
+        let path = Arc::clone(&self.path);
+        let swept = database.write(move |connection| match Lost::of(file, &path) {
+            // Whatever is written into it now hides what became of it from whoever adds the next traces.
+            Some(_) => Ok(None),
+            None => prune::prune(connection, bytes, before).map(Some),
+        });
+        let Some(swept) = swept.await? else { return Ok(false) };
         let path = Arc::clone(&self.path);
         if !swept.more && (swept.changed || threads::aside("store-sweep", move || log_of(&path)).await? > LOG) {
             // The room of the log is given back, too.
@@ -217,7 +278,8 @@ fn log_of(path: &Path) -> u64 {
     std::fs::metadata(log).map_or(0, |log| log.len())
 }
 
-fn add(connection: &Connection, traces: &TraceBatch, encryption: &Encryption) -> Result<(), Error> {
+/// The number of the next one is given back.
+fn add(connection: &Connection, traces: &TraceBatch, encryption: &Encryption) -> Result<TraceNumber, Error> {
     let newest = cached(connection, sql::SUMMARY_OF)?.query_row([i64::MAX], |row| Ok((header(row)?, row.get(8)?)));
     let newest = newest.optional().map_err(failure)?;
     let next: TraceNumber =
@@ -235,7 +297,7 @@ fn add(connection: &Connection, traces: &TraceBatch, encryption: &Encryption) ->
             cached(connection, sql::PAYLOAD_PUT)?.execute(row).map_err(failure)?;
         }
     }
-    Ok(())
+    Ok(next.saturating_add(TraceNumber::try_from(traces.len()).unwrap_or(TraceNumber::MAX)))
 }
 
 fn put(connection: &Connection, block: &Block) -> Result<(), Error> {

@@ -44,6 +44,10 @@ async fn a_trace_file_is_the_owners_and_one_processs() {
     assert_eq!(traces.list(of("t"), newest(9)).await.unwrap().len(), 1);
 }
 
+async fn numbers(traces: &TraceStore) -> Vec<i64> {
+    traces.list(of("t"), newest(9)).await.unwrap().iter().map(|(number, _)| *number).collect()
+}
+
 /// What is written into a file without a name nobody reads: it is noticed, and a new one is begun.
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -63,11 +67,70 @@ async fn a_file_that_was_removed_is_begun_anew() {
         }
         traces.add(batched([trace(row("t", 3))])).await.unwrap();
         traces.add(batched([trace(row("t", 4))])).await.unwrap();
-        assert_eq!(reader.get(1).await.unwrap().unwrap().row, row("t", 3));
-        assert_eq!(reader.list(of("t"), newest(9)).await.unwrap().len(), 2);
+        // With numbers that go on: whoever follows asks for those after the last one.
+        assert_eq!(numbers(&reader).await, [4, 3]);
+        assert_eq!(reader.get(3).await.unwrap().unwrap().row, row("t", 3));
         traces.close().await;
         let again = open(&path).unwrap();
         assert_eq!(again.list(of("t"), newest(9)).await.unwrap().len(), 2);
+    }
+}
+
+/// Writing found damage, and said so; somebody does as told, and moves the file away.
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_file_that_was_removed_is_begun_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.db");
+    let at = |end: &str| folder.path().join(format!("trace.db{end}"));
+    let traces = open(&path).unwrap();
+    traces.add(batched((0..900).map(|n| with_words("t", n, "words")))).await.unwrap();
+    traces.close().await;
+    let traces = open(&path).unwrap();
+    let length = usize::try_from(std::fs::metadata(&path).unwrap().len()).unwrap();
+    let mut file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(8_192)).unwrap();
+    std::io::Write::write_all(&mut file, &vec![0xff; length - 8_192]).unwrap();
+    for _ in 0..2 {
+        traces.add(batched([trace(row("t", 1))])).await.unwrap_err();
+        traces.list(of("t"), newest(9)).await.unwrap_err();
+    }
+    assert!(at(".suspect").exists());
+    std::fs::remove_file(&path).unwrap();
+    traces.add(batched([trace(row("t", 2))])).await.unwrap();
+    traces.add(batched([trace(row("t", 3))])).await.unwrap();
+    assert_eq!(numbers(&traces).await, [902, 901]);
+    // What was suspected is gone; so is the suspicion, and nothing was put aside.
+    assert!(!at(".suspect").exists() && !at(".damaged").exists());
+    traces.close().await;
+    let again = open(&path).unwrap();
+    assert_eq!(numbers(&again).await, [902, 901]);
+    assert!(!at(".damaged").exists());
+}
+
+/// It still has its name, and none of its bytes. A sweep in between does not hide that.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_was_emptied_is_begun_anew() {
+    let ways = [(false, false), (true, false), (false, true), (true, true)];
+    for (by, (reopened, swept)) in ["", "my notes"].into_iter().flat_map(|by| ways.map(|way| (by, way))) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace.db");
+        let mut traces = open(&path).unwrap();
+        traces.add(batched((0..40).map(|n| with_words("t", n, "words")))).await.unwrap();
+        if reopened {
+            traces.close().await;
+            traces = open(&path).unwrap();
+        }
+        std::fs::write(&path, by).unwrap();
+        if swept {
+            assert!(!traces.prune(TraceRetention { age_micros: 0, bytes: 0 }).await.unwrap());
+        }
+        traces.add(batched([trace(row("t", 41))])).await.unwrap();
+        traces.add(batched([trace(row("t", 42))])).await.unwrap();
+        assert_eq!(numbers(&traces).await, [42, 41], "{by} {reopened} {swept}");
+        assert!(folder.path().join("trace.db.damaged").exists());
+        traces.close().await;
+        assert_eq!(numbers(&open(&path).unwrap()).await, [42, 41], "{by} {reopened} {swept}");
     }
 }
 

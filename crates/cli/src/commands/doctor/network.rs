@@ -18,6 +18,9 @@ use crate::args::variable;
 use crate::commands::codex::gateway::{self, Absent};
 use crate::report::Check;
 
+/// What is done about a godex that says nothing.
+const SILENT: &str = "is it stopped, or this machine busy? look at its log; else end it and start it again";
+
 const AT_ONCE: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -117,8 +120,10 @@ fn unlisted<'p>(provider: &'p ProviderConfig, listed: &[String]) -> Vec<&'p str>
 
 /// The port for clients, the one for the operator, and the one for metrics.
 pub(super) async fn listeners(config: &Config) -> Vec<Check> {
-    let (check, running) = port(config).await;
-    let mut checks = vec![check, admin(config, running).await];
+    // Asked once: one that does not answer is waited for.
+    let asked = Box::pin(AdminClient::running(config)).await;
+    let (check, running) = port(config, asked.as_ref()).await;
+    let mut checks = vec![check, admin(config, asked.map(drop), running)];
     checks.extend(config.metrics.listen.as_ref().filter(|_| config.metrics.enabled).map(|at| metrics(at, running)));
     checks
 }
@@ -187,7 +192,7 @@ pub(super) async fn collector(config: &Config) -> Option<Check> {
 }
 
 /// Whether a godex of this configuration runs there, too.
-async fn port(config: &Config) -> (Check, bool) {
+async fn port(config: &Config, asked: Result<&AdminClient, &Unreachable>) -> (Check, bool) {
     let address = config.server.address();
     if config.server.port == 0 {
         return (Check::ok("port", "any that is free"), false);
@@ -211,10 +216,12 @@ async fn port(config: &Config) -> (Check, bool) {
         None => match gateway::look(&gateway::url(config), config).await {
             Ok(()) => (Check::ok("port", format!("{address}: a godex like this one runs there")), true),
             // By TLS it may be known under another name only.
-            Err(absent @ (Absent::Nobody | Absent::Stranger))
-                if Box::pin(AdminClient::running(config)).await.is_ok() =>
-            {
+            Err(absent @ (Absent::Nobody | Absent::Stranger)) if asked.is_ok() => {
                 (Check::ok("port", format!("{address}: taken, as by the godex that runs; here {absent}")), true)
+            }
+            Err(Absent::Nobody) if matches!(asked, Err(Unreachable::Silent(_))) => {
+                let message = format!("{address}: taken, as by the godex that does not answer");
+                (Check::fail("port", message, SILENT), true)
             }
             Err(absent @ (Absent::Nobody | Absent::Stranger)) => {
                 let advice = "end what uses it, or take another with server.port";
@@ -228,10 +235,10 @@ async fn port(config: &Config) -> (Check, bool) {
     }
 }
 
-async fn admin(config: &Config, running: bool) -> Check {
+fn admin(config: &Config, asked: Result<(), Unreachable>, running: bool) -> Check {
     let listen = &config.admin.listen;
-    match Box::pin(AdminClient::running(config)).await {
-        Ok(_) => Check::ok("admin", format!("{listen}: the godex that runs answers")),
+    match asked {
+        Ok(()) => Check::ok("admin", format!("{listen}: the godex that runs answers")),
         Err(Unreachable::Off) => Check::ok("admin", "off"),
         Err(Unreachable::Nobody(_)) if running => {
             let advice = "was it started by another user, or with another admin.listen?";
@@ -247,6 +254,7 @@ async fn admin(config: &Config, running: bool) -> Check {
             let advice = "end what uses it, or take another with admin.listen: godex does not start without it";
             Check::fail("admin", stranger.to_string(), advice)
         }
+        Err(silent @ Unreachable::Silent(_)) => Check::fail("admin", silent.to_string(), SILENT),
         Err(Unreachable::Store(_)) => Check::warn("admin", format!("{listen}: not known"), "first mend the store"),
         Err(other) => Check::fail("admin", other.to_string(), "look at admin.listen and admin.token"),
     }

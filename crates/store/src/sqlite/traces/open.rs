@@ -4,11 +4,12 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, ErrorCode};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 
 use super::super::open::DbPath;
 use super::{header, migrate, sql};
 use crate::OpenError;
+use crate::trace::TraceNumber;
 
 /// With what every SQLite file begins.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
@@ -40,7 +41,8 @@ pub(in super::super) fn open(path: &Path, damaged: Damaged) -> Result<(Connectio
     }
     let suspect = named(path, SUSPECT);
     if damaged == Damaged::MovedAside && suspect.exists() {
-        let moved = move_aside(path, &"writing found damage");
+        // What is not there any more needs no room.
+        let moved = if path.exists() { move_aside(path, &"writing found damage") } else { Ok(()) };
         moved.and_then(|()| std::fs::remove_file(&suspect)).map_err(|error| unusable(error.to_string()))?;
     }
     let mut opened = looked_over(&database);
@@ -86,6 +88,31 @@ fn looked_over(database: &DbPath) -> Result<Connection, Problem> {
     }
     drop(all);
     Ok(connection)
+}
+
+/// The number of the next trace of a file that is open; that of the first, where it cannot be told.
+pub(super) fn next(path: &Path) -> TraceNumber {
+    let read = || {
+        let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        let newest = connection.query_row(sql::SUMMARY_OF, [TraceNumber::MAX], header);
+        let after = newest.optional()?.map_or(1, |newest| newest.last.saturating_add(1));
+        let next: Option<TraceNumber> = connection.query_row(sql::NEXT, [], |row| row.get(0)).optional()?;
+        Ok::<_, rusqlite::Error>(next.map_or(after, |next| next.max(after)))
+    };
+    read().unwrap_or(1)
+}
+
+/// For a new file in the place of one that is lost. That writing found damage was said of the lost one; one that was
+/// emptied is still there, perhaps with what was in its log.
+pub(super) fn make_room(path: &Path, is_there: bool) -> Result<(), OpenError> {
+    let unusable = |error: std::io::Error| OpenError::Traces { path: path.to_owned(), problem: error.to_string() };
+    if is_there {
+        move_aside(path, &"it was emptied while it was used").map_err(unusable)?;
+    }
+    match std::fs::remove_file(named(path, SUSPECT)) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(unusable(error)),
+        _ => Ok(()),
+    }
 }
 
 /// Or none yet.
