@@ -15,7 +15,7 @@ const PICO: u64 = 1_000_000;
 /// Digits after the point that this takes.
 const DIGITS: usize = 6;
 /// Picodollars in a nanodollar.
-const PICO_OF_NANO: u128 = 1000;
+const PICO_OF_NANO: u64 = 1000;
 /// More than anybody asks.
 const MOST: u64 = 1_000_000;
 
@@ -60,8 +60,13 @@ impl Price {
             (usage.reasoning_tokens, reasoning.unwrap_or(output)),
         ];
         // Neither factor is near 2^64: a price is below 10^12.
-        let pico: u128 = parts.iter().map(|(tokens, rate)| u128::from(*tokens) * u128::from(*rate)).sum();
-        u64::try_from(pico.div_ceil(PICO_OF_NANO)).unwrap_or(u64::MAX)
+        let used = parts.iter().filter(|(tokens, _)| *tokens > 0);
+        let pico: u128 = used.map(|(tokens, rate)| u128::from(*tokens) * u128::from(*rate)).sum();
+        // To divide wide numbers takes long, and few are.
+        match u64::try_from(pico) {
+            Ok(pico) => pico.div_ceil(PICO_OF_NANO),
+            Err(_) => u64::try_from(pico.div_ceil(u128::from(PICO_OF_NANO))).unwrap_or(u64::MAX),
+        }
     }
 }
 

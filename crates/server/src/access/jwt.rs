@@ -162,6 +162,7 @@ struct Jwk {
     alg: Option<String>,
     #[serde(rename = "use")]
     purpose: Option<String>,
+    key_ops: Option<Vec<String>>,
     crv: Option<String>,
     n: Option<String>,
     e: Option<String>,
@@ -179,7 +180,8 @@ pub(super) fn signers(key_set: &[u8]) -> Result<Vec<Signer>, String> {
 }
 
 fn signer(jwk: Jwk) -> Option<Signer> {
-    if jwk.purpose.as_deref().is_some_and(|purpose| purpose != "sig") {
+    let verifies = |operations: &Vec<String>| operations.iter().any(|operation| operation == "verify");
+    if jwk.purpose.as_deref().is_some_and(|purpose| purpose != "sig") || !jwk.key_ops.as_ref().is_none_or(verifies) {
         return None;
     }
     let algorithm = match jwk.alg.as_deref() {

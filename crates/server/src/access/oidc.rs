@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout};
 use wire::json::{Kind, Raw, Text};
 
 use super::jwt::{self, NoToken, Signer};
-use super::{Grant, Terms, credential, key};
+use super::{Grant, Terms, credential, key, manage};
 use crate::clock;
 use crate::config::{OidcConfig, is_name};
 use crate::error::{ApiError, Code};
@@ -186,7 +186,7 @@ impl Oidc {
         let all = &self.config.terms;
         let claimed = |name: Option<&String>| claims.get(name?).filter(|raw| !raw.is_null());
         let own = match claimed(self.config.terms_claim.as_ref()) {
-            Some(terms) => Terms::from_json(terms.as_str()).map_err(|error| {
+            Some(terms) => terms_in(terms).map_err(|error| {
                 // A limit that is not understood is none that could be kept.
                 tracing::warn!(error, "the terms in a token cannot be read: it is refused");
                 wrong("its terms cannot be read")
@@ -292,6 +292,12 @@ pub(super) fn granted_earlier(id: &str, tenant: &Tenant, terms: &str, tenant_ter
 /// Whether a grant is by a token.
 pub(super) fn is_token(id: &str) -> bool {
     id.starts_with(PREFIX)
+}
+
+/// As terms of keys are, with which something must be possible.
+fn terms_in(claim: Raw<'_>) -> Result<Terms, String> {
+    let terms = Terms::from_json(claim.as_str())?;
+    manage::check(&terms).map(|()| terms).map_err(|error| error.to_string())
 }
 
 fn wrong(why: &str) -> ApiError {

@@ -258,8 +258,30 @@ async fn claims_become_terms_and_never_widen_what_the_operator_says() {
         let token = ec.token(&json!({"alg": "ES256", "kid": "k"}), &with(&claims));
         assert_eq!(look(&oidc, &token).unwrap().terms.to_json(), expected, "{claims}");
     }
-    let unknown = ec.token(&json!({"alg": "ES256", "kid": "k"}), &with(&json!({"godex": {"rph": 5}})));
-    assert_eq!(refused(&oidc, &unknown), (401, Code::InvalidApiKey, false));
+    // With a limit of 0 nobody is ever served, however long it waits.
+    for terms in [json!({"rph": 5}), json!({"rpm": 0}), json!({"concurrency": 0}), json!({"tools": ["shell"]})] {
+        let token = ec.token(&json!({"alg": "ES256", "kid": "k"}), &with(&json!({"godex": terms})));
+        assert_eq!(refused(&oidc, &token), (401, Code::InvalidApiKey, false), "{terms}");
+    }
+}
+
+#[tokio::test]
+async fn only_keys_that_are_for_signatures_are_used() {
+    let [(_, ec), ..] = Pair::all();
+    let token = ec.token(&json!({"alg": "ES256", "kid": "k"}), &claims());
+    for (purpose, operations, is_used) in [
+        (json!("sig"), json!(null), true),
+        (json!("enc"), json!(null), false),
+        (json!(null), json!(["verify"]), true),
+        (json!(null), json!(["sign", "encrypt"]), false),
+        (json!("sig"), json!([]), false),
+    ] {
+        let oidc = oidc(|_| {});
+        let mut jwk = ec.jwk("k");
+        (jwk["use"], jwk["key_ops"]) = (purpose, operations);
+        oidc.fetched(Ok(key_set(std::slice::from_ref(&jwk))));
+        assert_eq!(look(&oidc, &token).is_ok(), is_used, "{jwk}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

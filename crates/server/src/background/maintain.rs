@@ -8,24 +8,29 @@ use std::time::Duration;
 
 use bridge::{Failure, FailureClass};
 use bytes::Bytes;
-use store::{Abandoned, Beat, Claim, ClaimedJob, Tenant};
+use http::HeaderMap;
+use store::{Abandoned, Beat, Claim, ClaimedJob, StoredResponse, Tenant};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
+use wire::id::Id;
+use wire::json::{Raw, Text};
 
 use super::{Ending, drive, end, envelope};
 use crate::access::{Earlier, Grant};
+use crate::account::Outcome;
 use crate::app::App;
 use crate::caller::Caller;
+use crate::client::Client;
 use crate::error::ApiError;
 use crate::jobs::{Job, Order, Running};
 use crate::request::RequestContext;
-use crate::session::LEASE;
+use crate::session::{LEASE, Session};
 
-/// How often claims are extended.
 /// How long keys that cannot be looked at are waited for.
 const PATIENCE: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(500);
 
+/// How often claims are extended.
 const BEAT: Duration = Duration::from_secs(5);
 /// After so long without having been able to, this process gives its turns up: before anybody else may take them.
 const GIVE_UP: Duration = Duration::from_secs(20);
@@ -200,9 +205,13 @@ async fn recover(app: &Arc<App>, extended: &mut watch::Receiver<bool>) -> bool {
             return true;
         }
         for Abandoned { tenant, claim, cancel, response, .. } in recovered.abandoned {
-            let session = app.runtime.sessions.of(tenant);
-            match end(&session, &response.id, Some(claim), ending(cancel)).await {
-                Ok(()) => tracing::info!(response_id = response.id, "a response was ended whose process is gone"),
+            let session = app.runtime.sessions.of(tenant.clone());
+            let ending = ending(cancel);
+            match end(&session, &response.id, Some(claim), ending.clone()).await {
+                Ok(()) => {
+                    tracing::info!(response_id = response.id, "a response was ended whose process is gone");
+                    enter(app, tenant, &response, &ending);
+                }
                 Err(error) => {
                     tracing::warn!(response_id = response.id, %error, "a response has no end yet");
                     app.runtime.jobs.without_end.store(true, Ordering::Relaxed);
@@ -228,12 +237,36 @@ async fn claim(app: &Arc<App>) {
     }
 }
 
+/// Its end is entered into an account, for whoever looks at requests: that of who ran it, if anybody did, is gone.
+fn enter(app: &Arc<App>, tenant: Tenant, response: &StoredResponse, ending: &Ending) {
+    let object = Session::object(response).unwrap_or_default();
+    let object = str::from_utf8(&object).ok().and_then(|text| Raw::parse(text).ok());
+    let model = object.and_then(|object| object.get("model")?.text()).map(Text::decode);
+    let nobody = Caller::earlier(tenant, None, Client::of(&HeaderMap::new()));
+    let context = RequestContext::of_job(app, nobody, &response.id);
+    if let Some(id) = Id::given(&response.id) {
+        context.account.opened(&id, &model.unwrap_or_default());
+    }
+    context.account.ended(match ending {
+        Ending::Failed(failure) => Outcome::Failed(failure.class),
+        Ending::Cancelled => Outcome::Cancelled,
+    });
+}
+
 /// Ends a turn that nobody will run.
 async fn end_unrun(app: &Arc<App>, tenant: Tenant, claim: Claim, ending: Ending) {
     let id = claim.response_id().to_owned();
-    if let Err(error) = end(&app.runtime.sessions.of(tenant), &id, Some(claim), ending).await {
-        tracing::warn!(response_id = id, %error, "a response has no end yet");
-        app.runtime.jobs.without_end.store(true, Ordering::Relaxed);
+    let session = app.runtime.sessions.of(tenant.clone());
+    match end(&session, &id, Some(claim), ending.clone()).await {
+        Ok(()) => {
+            if let Ok(Some(response)) = session.stored(&id).await {
+                enter(app, tenant, &response, &ending);
+            }
+        }
+        Err(error) => {
+            tracing::warn!(response_id = id, %error, "a response has no end yet");
+            app.runtime.jobs.without_end.store(true, Ordering::Relaxed);
+        }
     }
     // Its place is another's.
     app.runtime.jobs.place_free.notify_one();

@@ -27,9 +27,10 @@ pub(super) fn memory(keys: &mut Keys<'_>) -> Option<u64> {
     keys.find(&table::LIMITS_MEMORY)
 }
 
-/// The largest body. Where memory is short, one request must not take most of it.
+/// The largest body. Where memory is short, one request must not take most of it: while it is looked at, planned and
+/// answered, a body may be there six times over.
 pub(super) fn max_body_bytes(keys: &mut Keys<'_>, memory: Option<u64>) -> usize {
-    let usual = table::SERVER_MAX_BODY_BYTES.kind.0.default.min(memory.unwrap_or(u64::MAX) / 8);
+    let usual = table::SERVER_MAX_BODY_BYTES.kind.0.default.min(memory.unwrap_or(u64::MAX) / 16);
     size(keys.find(&table::SERVER_MAX_BODY_BYTES).unwrap_or(usual))
 }
 
@@ -44,7 +45,7 @@ pub(super) fn read(keys: &mut Keys<'_>, max_body_bytes: usize, memory: Option<u6
         }
     }
     // What is read for requests must not fill the memory that there is.
-    let usual = table::LIMITS_BODY_BYTES_IN_FLIGHT.kind.0.default.min(memory.unwrap_or(u64::MAX) / 4).max(two_bodies);
+    let usual = table::LIMITS_BODY_BYTES_IN_FLIGHT.kind.0.default.min(memory.unwrap_or(u64::MAX) / 8).max(two_bodies);
     LimitsConfig {
         body_bytes_in_flight: size(bodies.unwrap_or(usual)),
         remembered_bytes: size(keys.get(&table::LIMITS_REMEMBERED_BYTES)),

@@ -34,7 +34,7 @@ keys! { KEYS of Config {
     /// The largest request body, after decompression.
     SERVER_MAX_BODY_BYTES = "server.max_body_bytes", Unset<Size>:
         Unset(Size { range: 1..=4_294_967_295, default: 32 << 20 }),
-        otherwise "`{}`, or an eighth of `limits.memory` if that is less"
+        otherwise "`{}`, or a sixteenth of `limits.memory` if that is less"
         => |config| Some(config.server.max_body_bytes as u64);
     /// Connections at the same time; more wait to be accepted.
     SERVER_MAX_CONNECTIONS = "server.max_connections", Number: Number { range: 1..=4_294_967_295, default: 10_000 }

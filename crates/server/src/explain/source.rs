@@ -214,11 +214,24 @@ impl AsAsked {
             return Self::alone(request);
         }
         match given {
-            Some(Given { past, room, .. }) => {
+            Some(Given { mut past, mut input, room }) => {
+                // What only its connection remembered is stored nowhere else: it is the beginning of what was given.
+                if past.is_empty() {
+                    input.truncate(input.len().saturating_sub(own_items(&request)));
+                    past = input;
+                }
                 Self { past: Past::Remembered(past), room: Some(room), ..Self::alone(request) }
             }
             None => Self { gone, ..Self::alone(request) },
         }
+    }
+}
+
+/// How many items the request has itself.
+fn own_items(request: &Value) -> usize {
+    match &request["input"] {
+        Value::Array(items) => items.len(),
+        input => usize::from(!input.is_null()),
     }
 }
 

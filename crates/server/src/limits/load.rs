@@ -120,6 +120,9 @@ impl Load {
         loop {
             ticks.tick().await;
             let Some(used) = memory::used() else { return std::future::pending().await };
+            if used > limit / 2 {
+                memory::return_unused();
+            }
             let now = pressure.after(used, limit);
             if now != pressure {
                 self.changes(pressure, now, used, limit);

@@ -6,6 +6,14 @@ pub(super) fn used() -> Option<u64> {
     kibibytes(&std::fs::read_to_string("/proc/self/status").ok()?, "VmRSS:")
 }
 
+/// Memory that is not used any more goes back to the system. Our allocator keeps it for a second, and looks whether that is
+/// over when something large is freed: where nobody asks for anything, or all are refused, that would be never.
+pub(super) fn return_unused() {
+    /// So much is not taken from what is held for small things. Nothing is written there, so it costs nothing.
+    const LARGE: usize = 16 << 20;
+    drop(std::hint::black_box(Vec::<u8>::with_capacity(LARGE)));
+}
+
 /// What it may use: all that its container has, or the machine.
 #[cfg(target_os = "linux")]
 pub(super) fn limit() -> Option<u64> {

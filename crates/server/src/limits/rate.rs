@@ -86,10 +86,16 @@ impl Rates {
         if let (Some(requests), Some(tokens)) = (&self.requests, &self.tokens)
             && headers.contains_key(CONTENT_TYPE)
         {
-            let others = std::mem::replace(headers, BOTH.clone());
+            let mut others = std::mem::replace(headers, BOTH.clone());
             let mut values = headers.values_mut();
             for rate in [requests, tokens] {
                 rate.values().into_iter().zip(values.by_ref()).for_each(|(new, value)| *value = new);
+            }
+            // An answer in one piece has nothing else.
+            if others.len() == 1 {
+                others.values_mut().zip(values.by_ref()).for_each(|(theirs, value)| std::mem::swap(theirs, value));
+                values.zip([request_id.clone()]).for_each(|(value, id)| *value = id);
+                return;
             }
             headers.extend(others);
             headers.insert(REQUEST_ID, request_id.clone());

@@ -173,7 +173,8 @@ pub(crate) struct ToolCall {
 impl Facts {
     /// Whether what the client and the model said may be written nowhere.
     pub(crate) fn is_unstored(&self) -> bool {
-        self.asked.as_ref().is_some_and(|asked| !asked.store)
+        // What is only counted is never stored.
+        self.asked.as_ref().map_or(self.route == Some("/v1/responses/input_tokens"), |asked| !asked.store)
     }
 
     /// Whether a note's detail may have words of a client or a model in it: those on calls tell what is wrong with an input,

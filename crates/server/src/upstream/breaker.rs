@@ -5,7 +5,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bridge::Failure;
+use bridge::FailureClass;
 use tokio::time::Instant;
 
 /// How long an open breaker waits between two probes.
@@ -29,9 +29,9 @@ pub(super) struct Breaker {
 enum State {
     /// All requests go; how they fared is counted.
     Closed(Tally),
-    /// Now and then one request goes; the others are told what went wrong last. Where that broke off an answer, only a
-    /// whole one is a good sign.
-    Open { tried_at: Instant, wait: Duration, last: Failure, broke_off: bool },
+    /// Now and then one request goes; the others are told what kind of thing went wrong last: in words it was said of
+    /// another's request. Where that broke off an answer, only a whole one is a good sign.
+    Open { tried_at: Instant, wait: Duration, last: FailureClass, broke_off: bool },
 }
 
 /// What has gone well and what has not.
@@ -50,11 +50,11 @@ impl Breaker {
 
     /// May this request go? If not: what went wrong last. Of those who ask while it is open, one per second may, or fewer
     /// where somebody else can answer them.
-    pub(super) fn enter(&self, alone: bool) -> Result<(), Failure> {
+    pub(super) fn enter(&self, alone: bool) -> Result<(), FailureClass> {
         let State::Open { tried_at, wait, last, .. } = &mut *self.state() else { return Ok(()) };
         let (now, wait) = (Instant::now(), if alone { PROBE } else { *wait });
         if now < *tried_at + wait {
-            return Err(last.clone());
+            return Err(*last);
         }
         *tried_at = now;
         Ok(())
@@ -86,24 +86,23 @@ impl Breaker {
     }
 
     /// The target failed. Says whether that opened the breaker.
-    pub(super) fn bad(&self, failure: &Failure) -> bool {
+    pub(super) fn bad(&self, failure: FailureClass) -> bool {
         self.fails(failure, false)
     }
 
     /// The same in the middle of an answer.
-    pub(super) fn broke_off(&self, failure: &Failure) -> bool {
+    pub(super) fn broke_off(&self, failure: FailureClass) -> bool {
         self.fails(failure, true)
     }
 
-    fn fails(&self, failure: &Failure, broke_off: bool) -> bool {
+    fn fails(&self, failure: FailureClass, broke_off: bool) -> bool {
         if self.limit == 0 {
             return false;
         }
         let mut state = self.state();
         match &mut *state {
             State::Open { tried_at, wait, last, broke_off: before } => {
-                last.clone_from(failure);
-                *before = broke_off;
+                (*last, *before) = (failure, broke_off);
                 if broke_off {
                     (*tried_at, *wait) = (Instant::now(), wait.saturating_mul(2).min(RAREST));
                 }
@@ -114,7 +113,7 @@ impl Breaker {
                 let opens = tally.in_a_row >= self.limit || tally.is_mostly_failures();
                 if opens {
                     let (tried_at, wait) = (Instant::now(), PROBE);
-                    *state = State::Open { tried_at, wait, last: failure.clone(), broke_off };
+                    *state = State::Open { tried_at, wait, last: failure, broke_off };
                 }
                 opens
             }
@@ -156,27 +155,23 @@ impl Tally {
 
 #[cfg(test)]
 mod tests {
-    use bridge::FailureClass;
-
     use super::*;
 
-    fn down() -> Failure {
-        Failure::new(FailureClass::Server, "down")
-    }
+    const DOWN: FailureClass = FailureClass::Server;
 
     #[tokio::test(start_paused = true)]
     async fn it_opens_after_failures_in_a_row_and_probes_once_per_second() {
         let breaker = Breaker::new(3);
         for opened in [false, false, true] {
             assert_eq!(breaker.enter(true), Ok(()));
-            assert_eq!(breaker.bad(&down()), opened);
+            assert_eq!(breaker.bad(DOWN), opened);
         }
         for _ in 0..3 {
-            assert_eq!(breaker.enter(true), Err(down()));
+            assert_eq!(breaker.enter(true), Err(DOWN));
             tokio::time::advance(PROBE).await;
             assert_eq!(breaker.enter(true), Ok(()), "a probe");
-            assert_eq!(breaker.enter(true), Err(down()), "one only");
-            assert!(!breaker.bad(&down()));
+            assert_eq!(breaker.enter(true), Err(DOWN), "one only");
+            assert!(!breaker.bad(DOWN));
         }
         tokio::time::advance(PROBE).await;
         assert_eq!(breaker.enter(true), Ok(()));
@@ -189,27 +184,27 @@ mod tests {
         let breaker = Breaker::new(2);
         for opened in [false, true] {
             assert!(!breaker.begins());
-            assert_eq!(breaker.broke_off(&down()), opened);
+            assert_eq!(breaker.broke_off(DOWN), opened);
         }
         assert!(!breaker.begins() && breaker.enter(true).is_err(), "it began well each time");
         assert!(breaker.good());
         // What was refused is answered again: it is up at once, though the answer may take long.
         let breaker = Breaker::new(1);
-        breaker.bad(&down());
+        breaker.bad(DOWN);
         assert!(breaker.begins() && breaker.enter(true).is_ok());
     }
 
     #[tokio::test(start_paused = true)]
     async fn answers_that_break_off_are_risked_less_and_less_where_others_can_answer() {
         let breaker = Breaker::new(1);
-        breaker.broke_off(&down());
+        breaker.broke_off(DOWN);
         for seconds in [1, 2, 4, 8, 16, 30, 30] {
             tokio::time::advance(Duration::from_millis(seconds * 1000 - 1)).await;
-            assert_eq!(breaker.enter(false), Err(down()), "{seconds}");
+            assert_eq!(breaker.enter(false), Err(DOWN), "{seconds}");
             assert_eq!(breaker.shown().0, "open", "{seconds}");
             tokio::time::advance(Duration::from_millis(1)).await;
             assert_eq!((breaker.enter(false), breaker.begins()), (Ok(()), false), "{seconds}");
-            breaker.broke_off(&down());
+            breaker.broke_off(DOWN);
         }
         tokio::time::advance(PROBE).await;
         assert_eq!(breaker.enter(true), Ok(()), "nobody else can");
@@ -219,7 +214,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_probe_that_never_reports_does_not_block_the_next() {
         let breaker = Breaker::new(1);
-        breaker.bad(&down());
+        breaker.bad(DOWN);
         for _ in 0..3 {
             tokio::time::advance(PROBE).await;
             assert_eq!(breaker.enter(true), Ok(()));
@@ -232,13 +227,13 @@ mod tests {
         let mut opened = 0;
         for _ in 0..ENOUGH {
             breaker.good();
-            opened += u32::from(breaker.bad(&down()));
+            opened += u32::from(breaker.bad(DOWN));
         }
         assert_eq!(opened, 1);
         let patient = Breaker::new(100);
         for _ in 0..ENOUGH {
             patient.good();
-            assert!(!patient.bad(&down()));
+            assert!(!patient.bad(DOWN));
             tokio::time::advance(WINDOW).await;
         }
     }
@@ -246,6 +241,6 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn it_can_be_switched_off() {
         let breaker = Breaker::new(0);
-        assert!((0..100).all(|_| !breaker.bad(&down()) && breaker.enter(true).is_ok()));
+        assert!((0..100).all(|_| !breaker.bad(DOWN) && breaker.enter(true).is_ok()));
     }
 }

@@ -336,12 +336,12 @@ impl Failover {
         let (provider, health, replica) = (Arc::clone(provider), Arc::clone(health), Arc::clone(replica));
         let open = self.chosen.take().unwrap_or_else(|| replica.load.enter());
         let alone = self.first_turn().is_none();
-        if let Err(failure) = health.breaker.enter(alone) {
+        if let Err(class) = health.breaker.enter(alone) {
             count(&health.counts.kept_away);
             drop(open);
             self.asked(0);
             self.account.attempted(Attempted::KEPT_AWAY, None, Duration::ZERO);
-            return self.refused(kept_away(failure)).await;
+            return self.refused(kept_away(class)).await;
         }
         self.live.get_or_insert_with(|| Budget::live(&health));
         self.sent += 1;
@@ -384,7 +384,7 @@ impl Failover {
         self.account.attempted(refused.failure.class.code(), refused.failure.by_status, began.elapsed());
         self.capture(&provider, body, refused.body.as_deref());
         match refused.is_trouble() {
-            Some(true) if health.breaker.bad(&refused.failure) => watching::failing(&self.name()),
+            Some(true) if health.breaker.bad(refused.failure.class) => watching::failing(&self.name()),
             Some(false) => self.alive(&health),
             _ => {}
         }
@@ -573,11 +573,11 @@ fn used(lessons: &[Unsupported], body: &[u8], stream: bool) -> Vec<Unsupported> 
     lessons.iter().copied().filter(changed).collect()
 }
 
-/// The failure that the breaker remembers, as one that will pass soon.
-fn kept_away(failure: Failure) -> Refused {
-    let message = format!("The provider has been failing and is left alone for a moment. {}", failure.message);
+/// What the breaker remembers, as something that will pass soon.
+fn kept_away(class: FailureClass) -> Refused {
     let retry_after = Some(u32::try_from(breaker::PROBE.as_secs()).unwrap_or(1));
-    Refused::new(Failure { message, retry_after, ..failure }, Remedy::Elsewhere)
+    let failure = Failure::new(class, "The provider has been failing and is left alone for a moment.");
+    Refused::new(Failure { retry_after, ..failure }, Remedy::Elsewhere)
 }
 
 /// A random part of a bound that doubles with each retry: clients that failed together do not come back together.

@@ -15,9 +15,10 @@ pub(super) fn judged(failure: Failure, body: &[u8], input: impl FnOnce() -> u64)
     if limit < input || limit.saturating_add(input) < window || input > window / 4 * 3 {
         return failure;
     }
+    // The limit may be ours: then the client has not said any.
     let message = format!(
-        "'max_output_tokens' is too large: {limit} beside the input are more than the {window} tokens of the model's \
-         context. The provider said: {}",
+        "The answer may have {limit} tokens, which beside the input are more than the {window} of the model's context: a \
+         smaller 'max_output_tokens' fits. The provider said: {}",
         failure.message
     );
     // Its code may say that the input is too long.

@@ -218,7 +218,7 @@ impl Condition {
 
 #[cfg(test)]
 mod tests {
-    use bridge::{Failure, FailureClass};
+    use bridge::FailureClass;
 
     use super::*;
     use crate::config::ResilienceConfig;
@@ -280,8 +280,7 @@ mod tests {
         assert_eq!(looks(&replica), ("up", 100));
         // A breaker is about one model.
         let (one, other) = (replica.models.of("one"), replica.models.of("other"));
-        let failure = Failure::new(FailureClass::Server, "down");
-        while !one.breaker.bad(&failure) {}
+        while !one.breaker.bad(FailureClass::Server) {}
         assert_eq!((replica.seat(&one).share, replica.seat(&other).share), (0, WHOLE));
         tokio::time::advance(super::super::breaker::PROBE).await;
         assert_eq!(replica.seat(&one).share, WHOLE, "one request may find out");

@@ -23,7 +23,7 @@ impl Watching {
     pub(super) fn ended(self, failure: Option<&Failure>) {
         let Self { name, health, replica } = self;
         match failure.map(|failure| (failure, is_trouble(failure))) {
-            Some((failure, Some(true))) if health.breaker.broke_off(failure) => failing(&name),
+            Some((failure, Some(true))) if health.breaker.broke_off(failure.class) => failing(&name),
             Some((_, Some(false))) | None if health.breaker.good() => recovered(&name, &replica),
             _ => {}
         }

@@ -10,6 +10,7 @@ use testkit::{Script, Upstream};
 
 use crate::chat;
 use crate::rig::{self, KEY, Rig, Settings, object};
+use crate::websocket::Client;
 
 /// Bodies are kept with traces.
 const CAPTURE: &str = "trace: {capture_payload: true}\n";
@@ -253,6 +254,29 @@ async fn a_request_is_sent_again_and_compared() {
     let failed = it.good("POST", "/admin/replay", json!({"id": second["id"]})).await;
     assert_eq!(failed["differences"][0], json!({"what": "status", "before": "completed", "after": "failed"}));
     assert!(failed["after"]["error"]["message"].as_str().unwrap().contains("Too hot."), "{failed}");
+}
+
+/// What a connection remembers is stored with the first turn that is, and its bodies have only what came new.
+#[tokio::test]
+async fn what_a_connection_remembered_is_part_of_what_is_sent_again() {
+    for more in [CAPTURE, ""] {
+        let it = Explained::start(Script::sse(&[chat::text("Hello"), chat::stop()]), more).await;
+        let mut client = Client::connect(&it.rig).await;
+        let mut ask = async |fields: Value| {
+            let mut message = json!({"type": "response.create", "model": "m"});
+            message.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+            client.respond(&message).await.events.last().unwrap().1["response"]["id"].clone()
+        };
+        let first = ask(json!({"input": "One", "store": false})).await;
+        let second = ask(json!({"input": "Two", "previous_response_id": first})).await;
+        let sent = it.rig.upstream.requests();
+        let again = it.again(&second).await;
+        assert_eq!(again["plan"]["chat_request"]["messages"], sent[1].json()["messages"], "{again}");
+        assert_eq!(again["past_is_gone"], false, "{again}");
+        it.rig.upstream.queue(says("Hello"));
+        it.good("POST", "/admin/replay", json!({"id": second})).await;
+        assert_eq!(it.rig.upstream.requests()[2].json()["messages"], sent[1].json()["messages"]);
+    }
 }
 
 /// What a turn continued may be gone: then it is told without.

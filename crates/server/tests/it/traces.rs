@@ -131,10 +131,17 @@ async fn what_a_client_had_when_it_left_is_counted() {
 #[tokio::test]
 async fn of_what_is_not_stored_no_words_are_kept() {
     let it = Traced::start("").await;
-    for (store, keeps) in [(false, false), (true, true)] {
+    let counting = "/v1/responses/input_tokens";
+    let asked = [
+        ("/v1/responses", false, false),
+        ("/v1/responses", true, true),
+        (counting, false, false),
+        (counting, true, false),
+    ];
+    for (count, (path, store, keeps)) in (1..).zip(asked) {
         let body = json!({"model": "m", "input": "Hi", "store": store, "tool_choice": "private-word"});
-        assert_eq!(it.rig.post(&body).await.status, 400);
-        let last = it.list("", 1 + usize::from(store)).await;
+        assert_eq!(it.rig.send(Method::POST, path, &body).await.status, 400);
+        let last = it.list("", count).await;
         let trace = it.good(&format!("/admin/traces/{}", last[0]["number"])).await;
         assert_eq!(trace.to_string().contains("private-word"), keeps, "{trace:#}");
     }

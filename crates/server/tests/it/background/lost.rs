@@ -54,4 +54,15 @@ async fn what_has_keys_waits_in_memory_only() {
     let rig = Rig::with(chat::answer(false), file(&folder)).await;
     let failed = until(&rig, &path(&waiting), &["failed"]).await;
     assert_eq!(failed["error"]["code"], "server_restarted");
+    // Whoever watches hears of it.
+    let samples =
+        [r#"requests_total{route="background",status="0",outcome="failed""#, r#"{code="server_restarted"} 1"#];
+    for _ in 0..500 {
+        let metrics = String::from_utf8(rig.get("/metrics").await.body.into()).unwrap();
+        if samples.iter().all(|sample| metrics.contains(sample)) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("nobody counted it");
 }
