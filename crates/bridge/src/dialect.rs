@@ -43,8 +43,8 @@ pub use request::Tokenizer;
 pub use request::{
     AbsentContent, AfterTool, CacheKeyField, CacheMarks, CallIds, ChoiceKind, CustomForm, DeveloperRole, Effort,
     EffortField, EmptyText, Exclusion, ForcedWhileThinking, Hosted, ImageInput, ItemIds, JsonSchema, Lacking,
-    LateSystem, LimitField, Parallel, Parameter, Replay, ReplayField, RequiredWord, SchemaRule, StreamUsage, Thinking,
-    ToolImages, Turns, UserField,
+    LastMessage, LateSystem, LimitField, Parallel, Parameter, Replay, ReplayField, RequiredWord, SchemaRule,
+    StreamUsage, Thinking, ToolImages, Turns, UserField,
 };
 pub use rules::{
     Bounds, ContentRules, MessageRules, NativeRules, OptionRules, ReasoningRules, RequestRules, ToolRules,

@@ -28,9 +28,9 @@ pub use dialect::{
     AbsentContent, AfterTool, AnswerDialect, BlockCache, BlockRules, Bounds, CacheKeyField, CacheMarks, CallIds,
     ChoiceKind, ContentRules, CustomForm, DeveloperRole, Dialect, Effort, EffortField, EmptyText, EofTolerance,
     ErrorMeaning, ErrorRule, ErrorRules, Exclusion, FinishMeaning, ForcedWhileThinking, Hosted, ImageInput, ItemIds,
-    JsonSchema, Lacking, LateSystem, LimitField, MessageRules, NativeRules, OptionRules, Parallel, Parameter,
-    ReasoningRules, RefusalForm, Replay, ReplayField, RequestRules, RequiredWord, SchemaRule, StreamUsage, ThinkTags,
-    Thinking, ThinkingType, ThoughtDisplay, Tokenizer, ToolImages, ToolRules, Turns, UserField,
+    JsonSchema, Lacking, LastMessage, LateSystem, LimitField, MessageRules, NativeRules, OptionRules, Parallel,
+    Parameter, ReasoningRules, RefusalForm, Replay, ReplayField, RequestRules, RequiredWord, SchemaRule, StreamUsage,
+    ThinkTags, Thinking, ThinkingType, ThoughtDisplay, Tokenizer, ToolImages, ToolRules, Turns, UserField,
 };
 pub use events::{Events, Frame};
 pub use failure::{Basis, Failure, FailureClass, Proof, Refusal, Unsupported, adapted};

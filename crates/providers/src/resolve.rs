@@ -182,6 +182,31 @@ mod tests {
         assert_eq!(resolve("openai-compatible").base_url, None);
     }
 
+    /// What nobody asked for: a model's own window, and that of all models, wherever each is said.
+    #[test]
+    fn a_limit_of_our_own_leaves_room_for_the_prompt() {
+        let small = "wire: messages\ncontext_window: 16384\nmodels:\n  - {match: tiny, context_window: 1000}\n  - {match: large, \
+                     context_window: 1000000}\n  - {match: terse, request: {blocks: {default_limit: 4096}}}\n  - {match: chat, \
+                     wire: chat}";
+        let library = Library(&[("openai-compatible", ""), ("small", small), ("unknown", "wire: messages")]);
+        for (spec, model, limit) in [
+            ("small", "m", 8192),
+            ("small", "tiny", 500),
+            ("small", "large", 32_000),
+            ("small", "terse", 4096),
+            ("small", "chat", 32_000),
+            ("unknown", "m", 32_000),
+        ] {
+            let dialect = resolve_named(library, spec, &none).unwrap().for_model(model).dialect;
+            assert_eq!(dialect.request.blocks.default_limit, limit, "{spec} {model}");
+        }
+        for name in Library::BUILTIN.names() {
+            let provider = resolve_named(Library::BUILTIN, name, &none).unwrap();
+            let limit = provider.dialect.request.blocks.default_limit;
+            assert!(provider.context_window.is_none_or(|window| limit <= window / 2), "{name}: {limit}");
+        }
+    }
+
     #[test]
     fn what_goes_wrong_is_said() {
         let library = Library(&[

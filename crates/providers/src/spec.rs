@@ -388,6 +388,9 @@ impl Provider {
                 index += 1;
             }
         }
+        if let Some(window) = spec.context_window.filter(|_| spec.wire == Wire::Messages) {
+            spec.dialect.request.blocks.keep_within(window);
+        }
         spec
     }
 

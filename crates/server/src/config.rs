@@ -64,7 +64,7 @@ pub use mcp::{McpAddress, McpClients, McpConfig, McpServerConfig, RequireApprova
 pub(crate) use mcp::{is_label, is_reserved_header};
 pub use model::{Discover, ListedModel, ModelError, ModelRef};
 pub use oidc::OidcConfig;
-pub use print::quote;
+pub use print::{quote, quote_key};
 pub use provider_table::PROVIDER_KEYS;
 pub use proxies::TrustedProxies;
 pub use resilience::ResilienceConfig;

@@ -39,7 +39,8 @@ vocabulary! {
 pub struct BlockRules {
     /// The model's name is in the path, and not in the body.
     pub model_in_path: bool,
-    /// The limit of an answer that the client sets none for: that API demands one.
+    /// The limit of an answer that the client sets none for: that API demands one. Of a model whose window is known it is at
+    /// most half of that.
     pub default_limit: u64,
     pub cache: BlockCache,
     /// A mark may hold for an hour, where the client asks for a long retention.
@@ -76,6 +77,11 @@ impl Default for BlockRules {
 }
 
 impl BlockRules {
+    /// Keeps what nobody asked for within a window, of which the input has as much.
+    pub fn keep_within(&mut self, context_window: u64) {
+        self.default_limit = self.default_limit.min((context_window / 2).max(1));
+    }
+
     /// Everything that is tried out, in a fixed order: the same for every request to a model.
     pub fn all_betas(&self) -> impl Iterator<Item = &str> {
         let binding = Some(&self.binding_beta).filter(|beta| !beta.is_empty());

@@ -110,6 +110,15 @@ vocabulary! {
 }
 
 vocabulary! {
+    /// Whose message may be the last.
+    pub enum LastMessage {
+        Any = "any",
+        /// The user's, or a tool's result: after anybody else's the user says to go on. So it always is with `wire: messages`.
+        User = "user",
+    }
+}
+
+vocabulary! {
     /// Which call ids the provider takes.
     pub enum CallIds {
         Any = "any",

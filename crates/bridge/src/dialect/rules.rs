@@ -3,8 +3,8 @@
 use super::blocks::BlockRules;
 use super::request::{
     AbsentContent, AfterTool, CacheKeyField, CacheMarks, CallIds, ChoiceKind, CustomForm, Effort, EffortField,
-    EmptyText, Exclusion, ForcedWhileThinking, Hosted, ImageInput, ItemIds, Lacking, LateSystem, Parallel, Replay,
-    ReplayField, RequiredWord, SchemaRule, Thinking, ToolImages, Turns, UserField,
+    EmptyText, Exclusion, ForcedWhileThinking, Hosted, ImageInput, ItemIds, Lacking, LastMessage, LateSystem, Parallel,
+    Replay, ReplayField, RequiredWord, SchemaRule, Thinking, ToolImages, Turns, UserField,
 };
 
 /// How requests must look beyond the few things that every dialect says.
@@ -45,6 +45,7 @@ pub struct MessageRules {
     pub late_system: LateSystem,
     pub turns: Turns,
     pub after_tool: AfterTool,
+    pub last: LastMessage,
     pub call_ids: CallIds,
     pub cache_marks: CacheMarks,
 }
@@ -58,6 +59,7 @@ impl Default for MessageRules {
             late_system: LateSystem::Keep,
             turns: Turns::Free,
             after_tool: AfterTool::Any,
+            last: LastMessage::Any,
             call_ids: CallIds::Any,
             cache_marks: CacheMarks::None,
         }
@@ -182,7 +184,7 @@ pub struct ReasoningRules {
     /// A message that must carry reasoning and has lost it gets a blank; with `wire: messages`, which has none, such a model
     /// does not think once a message with calls has lost it.
     pub placeholder: bool,
-    /// What the first call of a message has beside it when nothing came with any of them, or it was lost; a JSON object.
+    /// What the first call of a message has beside it when nothing came with it, or it was lost; a JSON object.
     pub call_placeholder: Option<String>,
 }
 

@@ -47,16 +47,21 @@ impl Failure {
             words.is_hearsay |= asked.has(&words.words);
         }
         if let Some(refusal) = &mut self.unsupported {
-            let name = refusal.unsupported.spelled();
-            let is_spelled = || squeezed_bytes(answer).contains(&squeezed(name));
+            let names = refusal.unsupported.spelled();
+            let is_spelled = || {
+                let answer = squeezed_bytes(answer);
+                names.iter().any(|name| answer.contains(&squeezed(name)))
+            };
+            let none_is_said = |is_said: &dyn Fn(&str) -> bool| !names.iter().any(|name| is_said(name));
             let own = match (refusal.proof, self.named_by.as_deref()) {
                 (Proof::Hearsay, _) => false,
                 // The answer need not spell what a rule names, but the client must not have said what the rule goes by.
                 (_, Some(words)) => words.is_empty() || !asked.has(words),
-                (Proof::Words, None) => asked.cannot_spell(name) && is_spelled(),
+                (Proof::Words, None) => none_is_said(&|name| !asked.cannot_spell(name)) && is_spelled(),
                 // Only an answer that was put together without care has a client's words for fields.
                 (Proof::Fields, None) => {
-                    !asked.has(&format!("\"{name}")) && !asked.has(&format!("{name}\"")) && is_spelled()
+                    let is_said = |name: &str| asked.has(&format!("\"{name}")) || asked.has(&format!("{name}\""));
+                    none_is_said(&is_said) && is_spelled()
                 }
             };
             refusal.proof = if own { refusal.proof } else { Proof::Hearsay };

@@ -44,6 +44,8 @@ pub enum Unsupported {
     EagerInput,
     /// Tools whose schema is kept to.
     Strict,
+    /// Schemas that are kept to, of tools or of the answer: those of tools are given up first.
+    Schemas,
 }
 
 /// What a refusal is about, and what speaks for it.
@@ -98,6 +100,9 @@ const MEMBERS: &[(&str, Unsupported)] = &[
 const EAGER_INPUT: &str = "eager_input_streaming";
 const STRICT: &str = "strict";
 
+/// How servers write where that is: below the kind of the tool.
+const STRICT_PATHS: [&str; 2] = ["custom.strict", "function.strict"];
+
 /// The member of a part that is a mark, and what we mark with.
 const CACHE_MARK: &str = "cache_control";
 const MARKS: [&str; 2] = [r#"{"type":"ephemeral"}"#, r#"{"type":"ephemeral","ttl":"1h"}"#];
@@ -114,27 +119,29 @@ impl Unsupported {
             Self::Betas => return "betas",
             Self::OutputFormat => return OUTPUT_FORMAT,
             Self::Display => return "display",
+            Self::Schemas => return "schemas",
             _ => {}
         }
         MEMBERS.iter().find(|(_, unsupported)| *unsupported == self).map_or("", |(name, _)| name)
     }
 
-    /// How an answer spells it of which a client cannot have said so.
-    pub(super) fn spelled(self) -> &'static str {
+    /// How an answer spells it of which a client cannot have said so, in one of these ways.
+    pub(super) fn spelled(self) -> Vec<&'static str> {
         match self {
-            Self::Thinking(Some(ThinkingType::Adaptive)) => "thinking.type.adaptive",
-            Self::Thinking(Some(ThinkingType::Enabled)) => "thinking.type.enabled",
-            Self::Thinking(Some(ThinkingType::Disabled)) => "thinking.type.disabled",
-            Self::Strict => "custom.strict",
-            Self::Display => ".display",
-            _ => self.member(),
+            Self::Thinking(Some(ThinkingType::Adaptive)) => vec!["thinking.type.adaptive"],
+            Self::Thinking(Some(ThinkingType::Enabled)) => vec!["thinking.type.enabled"],
+            Self::Thinking(Some(ThinkingType::Disabled)) => vec!["thinking.type.disabled"],
+            Self::Strict => STRICT_PATHS.to_vec(),
+            Self::Display => vec![".display"],
+            _ => vec![self.member()],
         }
     }
 
     /// Everything that a rule may name. Of the limit it cannot say which of its names is meant, which helps nobody.
     pub fn nameable() -> impl Iterator<Item = Self> {
         let parameters = Parameter::ALL.iter().copied().filter(|parameter| *parameter != Parameter::MaxOutputTokens);
-        let added = [Self::Thinking(None), Self::Betas, Self::Binding, Self::EagerInput];
+        let of_schemas = [Self::Strict, Self::OutputFormat, Self::Schemas];
+        let added = [Self::Thinking(None), Self::Betas, Self::Binding, Self::EagerInput].into_iter().chain(of_schemas);
         parameters.map(Self::Parameter).chain(added)
     }
 
@@ -142,8 +149,8 @@ impl Unsupported {
     pub fn within(self, body: &[u8]) -> Option<Self> {
         let request = str::from_utf8(body).ok().and_then(|text| Raw::parse(text).ok())?;
         let is_more = |most: u64| {
-            let asked = request.get(self.member()).and_then(|asked| asked.as_str().parse::<u64>().ok());
-            asked.is_some_and(|asked| asked > most)
+            let asked = |name: &LimitField| request.get(name.name())?.as_str().parse::<u64>().ok();
+            LimitField::ALL.iter().filter_map(asked).any(|asked| asked > most)
         };
         match self {
             Self::Thoughts => return has_thoughts(request).then_some(self),
@@ -165,6 +172,11 @@ impl Unsupported {
             // They are in no body.
             Self::Betas => return Some(self),
             Self::EagerInput | Self::Strict => return has_on_a_tool(request, self.member()).then_some(self),
+            Self::Schemas if has_strict_tools(request) => return Some(Self::Strict),
+            Self::Schemas if !asks_for_schema(request) => return None,
+            Self::Schemas => {
+                return Self::OutputFormat.within(body).or_else(|| Self::ResponseFormat.within(body));
+            }
             _ => {}
         }
         let value = self.value(request).filter(|value| !value.is_null())?;
@@ -228,6 +240,7 @@ pub fn adapted(dialect: &Dialect, learned: &[Unsupported]) -> Dialect {
             }
             Unsupported::Strict => dialect.request.tools.schema.push(SchemaRule::NoStrict),
             Unsupported::Room(_)
+            | Unsupported::Schemas
             | Unsupported::Thinking(_)
             | Unsupported::OutputConfig
             | Unsupported::Binding
@@ -259,6 +272,20 @@ fn with_fewer_additions(rules: &mut BlockRules, unsupported: Unsupported) {
 fn thinking(request: Raw<'_>) -> Option<ThinkingType> {
     let kind = request.get("thinking")?.get("type")?.text()?;
     ThinkingType::ALL.iter().copied().find(|known| kind.is(known.name()))
+}
+
+/// Whether some tool of this request is to have its schema kept to.
+fn has_strict_tools(request: Raw<'_>) -> bool {
+    let tools = request.get("tools").into_iter().flat_map(Raw::elements);
+    let is_strict = |tool: Raw<'_>| tool.get(STRICT).is_some_and(|value| value.as_str() == "true");
+    tools.into_iter().any(|tool| is_strict(tool) || tool.get("function").is_some_and(is_strict))
+}
+
+/// Whether the answer is to be in a schema, in the place of either API.
+fn asks_for_schema(request: Raw<'_>) -> bool {
+    let format = request.get("output_config").and_then(|config| config.get("format"));
+    let kind = format.or_else(|| request.get("response_format")).and_then(|format| format.get("type"));
+    kind.and_then(Raw::text).is_some_and(|kind| kind.is("json_schema"))
 }
 
 /// Whether some tool of this request has this member.
@@ -381,7 +408,8 @@ fn mentioned(message: &str) -> Option<Unsupported> {
             at += 1;
         }
         let (before, after) = (&message[..start], &message[start + word.len()..]);
-        let quoted = before.ends_with(['\'', '"', '`']) || word == STRICT && before.ends_with("custom.");
+        let through = &message[..start + word.len()];
+        let quoted = before.ends_with(['\'', '"', '`']) || STRICT_PATHS.into_iter().any(|path| through.ends_with(path));
         let plain = matches!(word, "user" | "stop" | "metadata" | STRICT);
         let deeper = match word {
             "thinking" => thinking_in(after),

@@ -10,6 +10,7 @@ mod lower;
 mod marks;
 mod media;
 mod options;
+mod promises;
 mod thinking;
 
 use wire::chat::{self, Declared, ResponseFormat};
@@ -25,9 +26,7 @@ use crate::context::{AnswerContext, AnswerWire};
 use crate::dialect::{BlockCache, BlockRules, Replay};
 use crate::seal::PromptEnd;
 use lower::Conversation;
-
-/// So many tools may be strict; more are refused.
-const STRICT: usize = 20;
+use promises::Promises;
 
 /// Plans one turn of such a provider. `past` is the history that the session holds, oldest first.
 pub fn plan_messages(
@@ -87,7 +86,9 @@ fn build(
     };
     options::plan(request, target, &mut body, &mut notes);
     thinking::plan(reasoning, wants_summary(request), dialect, &mut body, &mut notes);
+    let mut promises = Promises::default();
     if let Some(ResponseFormat::JsonSchema { schema: chat::Json::Wire(schema), .. }) = format {
+        promises.have_room_for(schema);
         body.output_config.push(format::of(schema));
     }
     let retention = if rules.cache_hour { Retention::Told } else { Retention::Unknown };
@@ -105,7 +106,7 @@ fn build(
     body.tool_choice = tools.choice.take();
     body.one_call = tools.parallel == Some(false);
     tools.place(&mut notes);
-    body.tools = declared(tools.into_declared(), rules, &mut notes);
+    body.tools = declared(tools.into_declared(), promises, rules, &mut notes);
     if rules.cache == BlockCache::Marks {
         marks::place(&mut body);
     }
@@ -120,12 +121,15 @@ fn wants_retention(request: &CreateResponse<'_>) -> bool {
 }
 
 /// The tools in that API's form, in the order in which they came first: what is added later is at the end.
-fn declared<'a>(tools: Vec<Declared<'a>>, rules: &BlockRules, notes: &mut Notes) -> Vec<Tool<'a>> {
-    let mut strict = 0;
+fn declared<'a>(
+    tools: Vec<Declared<'a>>,
+    mut promises: Promises,
+    rules: &BlockRules,
+    notes: &mut Notes,
+) -> Vec<Tool<'a>> {
     let tool = |declared| match declared {
         Declared::Function(chat::Function { name, description, parameters, strict: asked }) => {
-            let is_strict = asked == Some(true) && strict < STRICT && format::is_within(&parameters);
-            strict += usize::from(is_strict);
+            let is_strict = asked == Some(true) && promises.of_tool(&parameters);
             if asked == Some(true) && !is_strict {
                 notes.lowered(
                     code::PARAM_DEGRADED,

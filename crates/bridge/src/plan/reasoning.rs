@@ -58,7 +58,10 @@ pub(super) fn plan<'a>(
         state = Asked::On;
     }
     state = yield_to_choice(state, rules, dialect, tools, notes)?;
-    if asked == Asked::Off && state == Asked::Off && always_thinks(rules) {
+    // Who cannot be told not to think is told to think as little as it can, where it has efforts.
+    let has_efforts = matches!(rules.effort, EffortField::Native | EffortField::Object) && !rules.ladder.is_empty();
+    let thinks_little = always_thinks(rules) && has_efforts && !dialect.drops(Parameter::ReasoningEffort);
+    if asked == Asked::Off && state == Asked::Off && always_thinks(rules) && !thinks_little {
         notes.degraded(code::PARAM_DEGRADED, "reasoning.effort", "this model always thinks");
     }
     let mut members: Vec<&'a str> = rules.always.as_deref().into_iter().collect();
@@ -68,7 +71,7 @@ pub(super) fn plan<'a>(
         Asked::On => rules.on.as_deref(),
     });
     let mut effort = match state {
-        Asked::Off if rules.off.is_some() => None,
+        Asked::Off if rules.off.is_some() && !thinks_little => None,
         _ if asked == Asked::Nothing => None,
         Asked::Off => effort(Some("none".into()), Effort::None.name(), dialect, notes),
         Asked::Nothing | Asked::On => {
@@ -98,7 +101,7 @@ fn yield_to_choice(
     tools: &mut Tools<'_>,
     notes: &mut Notes,
 ) -> Result<Asked, Invalid> {
-    if !tools.forced || state == Asked::Off {
+    if !tools.forced || state == Asked::Off && !always_thinks(rules) {
         return Ok(state);
     }
     match dialect.request.tools.forced_while_thinking {

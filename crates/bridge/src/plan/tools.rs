@@ -8,6 +8,7 @@ mod hosted;
 mod inline;
 mod keys;
 pub(super) mod names;
+mod reference;
 mod root;
 mod schema;
 mod template;

@@ -124,14 +124,17 @@ fn a_call_without_what_must_come_with_it_gets_what_stands_for_it() {
         let message = assistant(request, &named(spec));
         message["tool_calls"].as_array().unwrap().iter().map(|call| call["extra_content"].clone()).collect::<Vec<_>>()
     };
-    assert_eq!(extras(&request, "gemini/gemini-3-pro"), [stands, Value::Null]);
+    assert_eq!(extras(&request, "gemini/gemini-3-pro"), [stands.clone(), Value::Null]);
     assert_eq!(extras(&request, "gemini/gemini-2.5-pro"), [Value::Null, Value::Null]);
-    // Something came with one of them: that is how the provider had it.
+    // Two answers in a row may have become one message: what the later one had does not stand for the first.
     let mut known = request.clone();
     let signatures = r#"{"calls":{"c2":{"google":{"thought_signature":"abc"}}}}"#;
     known["input"].as_array_mut().unwrap().insert(1, sealed("gemini", Some(signatures)));
     let signed = json!({"google": {"thought_signature": "abc"}});
-    assert_eq!(extras(&known, "gemini/gemini-3-pro"), [Value::Null, signed]);
+    assert_eq!(extras(&known, "gemini/gemini-3-pro"), [stands, signed.clone()]);
+    let signatures = r#"{"calls":{"c1":{"google":{"thought_signature":"abc"}}}}"#;
+    known["input"][1] = sealed("gemini", Some(signatures));
+    assert_eq!(extras(&known, "gemini/gemini-3-pro"), [signed, Value::Null]);
 }
 
 #[test]
@@ -204,6 +207,8 @@ fn thinking_is_asked_for_in_the_dialects_words() {
         ("moonshot/kimi-k2.6", "medium", json!(["enabled", null, null, null])),
         ("moonshot/Kimi-K3", "medium", json!([null, "high", null, null])),
         ("moonshot/k3.1-pro", "xhigh", json!([null, "max", null, null])),
+        ("moonshot/kimi-k3", "none", json!([null, "low", null, null])),
+        ("openrouter/moonshotai/kimi-k3", "none", json!([null, null, "low", null])),
         ("moonshot/kimi-k2.7-code", "none", json!([null, null, null, null])),
         ("moonshot/kimi-k2.6", "none", json!(["disabled", null, null, null])),
     ] {

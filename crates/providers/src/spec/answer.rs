@@ -26,8 +26,9 @@ layer!(Answer over AnswerDialect {
     // Added to what the spec below says, and the last to be shown: see `show`.
     /// What errors mean, by status, code or words; added to what the spec below says. `parameter` is for errors that mean
     /// `unsupported` or `unsupported_value` and never name what that is: one of the words of `drop`, or of the additions of
-    /// `wire: messages` (`thinking`, `betas`, `block_binding`, `eager_input_streaming`). `details`: words in its `details`;
-    /// `names_wait`: it names a wait, of at most some minutes.
+    /// `wire: messages` (`thinking`, `betas`, `block_binding`, `eager_input_streaming`), or what promises schemas (`strict` of
+    /// tools, `output_config.format`, and `schemas`, which is the first of both that the request has). `details`: words in its
+    /// `details`; `names_wait`: it names a wait, of at most some minutes.
     errors: ErrorRules = rules,
 });
 

@@ -4,9 +4,9 @@
 use bridge::{
     AbsentContent, AfterTool, BlockCache, Bounds, CacheKeyField, CacheMarks, CallIds, ChoiceKind, CustomForm,
     DeveloperRole, Effort, EffortField, EmptyText, EofTolerance, ErrorMeaning, ErrorRules, Exclusion, FinishMeaning,
-    ForcedWhileThinking, Hosted, ImageInput, ItemIds, JsonSchema, Lacking, LateSystem, LimitField, Parallel, Parameter,
-    RefusalForm, Replay, ReplayField, RequiredWord, SchemaRule, StreamUsage, ThinkTags, Thinking, ThoughtDisplay,
-    Tokenizer, ToolImages, Turns, UserField,
+    ForcedWhileThinking, Hosted, ImageInput, ItemIds, JsonSchema, Lacking, LastMessage, LateSystem, LimitField,
+    Parallel, Parameter, RefusalForm, Replay, ReplayField, RequiredWord, SchemaRule, StreamUsage, ThinkTags, Thinking,
+    ThoughtDisplay, Tokenizer, ToolImages, Turns, UserField,
 };
 
 use super::answer::Answer;

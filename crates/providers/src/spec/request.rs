@@ -4,9 +4,9 @@
 use bridge::{
     AbsentContent, AfterTool, BlockCache, BlockRules, Bounds, CacheKeyField, CacheMarks, CallIds, ChoiceKind,
     ContentRules, CustomForm, Effort, EffortField, EmptyText, Exclusion, ForcedWhileThinking, Hosted, ImageInput,
-    ItemIds, Lacking, LateSystem, MessageRules, NativeRules, OptionRules, Parallel, ReasoningRules, Replay,
-    ReplayField, RequestRules, RequiredWord, SchemaRule, Thinking, ThoughtDisplay, ToolImages, ToolRules, Turns,
-    UserField,
+    ItemIds, Lacking, LastMessage, LateSystem, MessageRules, NativeRules, OptionRules, Parallel, ReasoningRules,
+    Replay, ReplayField, RequestRules, RequiredWord, SchemaRule, Thinking, ThoughtDisplay, ToolImages, ToolRules,
+    Turns, UserField,
 };
 
 use super::SpecKey;
@@ -27,6 +27,8 @@ layer!(Messages over MessageRules {
     turns: Turns = word!(Turns),
     /// What may follow a tool result.
     after_tool: AfterTool = word!(AfterTool),
+    /// Whose message may be the last.
+    last: LastMessage = word!(LastMessage),
     /// Which ids of calls the provider takes; others are replaced.
     call_ids: CallIds = word!(CallIds),
     /// Which messages are marked with `cache_control: {type: ephemeral}`, for a cache that must be asked for; at most three
@@ -116,8 +118,8 @@ layer!(Reasoning over ReasoningRules {
     field: ReplayField = word!(ReplayField),
     /// Whether a message that must carry reasoning and has lost it gets a blank.
     placeholder: bool = Field::boolean,
-    /// What the first call of a message has as `extra_content` when nothing came with any of its calls, or it was lost: a
-    /// JSON object in quotes.
+    /// What the first call of a message has as `extra_content` when nothing came with it, or it was lost: a JSON object in
+    /// quotes.
     call_placeholder: Option<String> = |field| json(field).map(Some),
 });
 
@@ -146,7 +148,8 @@ layer!(Native over NativeRules {
 layer!(Blocks over BlockRules {
     /// Whether the model's name is in the path, and not in the body (`wire: messages`).
     model_in_path: bool = Field::boolean,
-    /// The limit of an answer that the client sets none for: that API demands one.
+    /// The limit of an answer that the client sets none for: that API demands one. At most half of the `context_window` of a
+    /// model, where that is known.
     default_limit: u64 = tokens,
     /// How the provider is told what of a prompt it should cache.
     cache: BlockCache = word!(BlockCache),

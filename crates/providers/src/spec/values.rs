@@ -3,9 +3,9 @@
 use bridge::{
     AbsentContent, AfterTool, BlockCache, Bounds, CacheKeyField, CacheMarks, CallIds, ChoiceKind, CustomForm,
     DeveloperRole, Effort, EffortField, EmptyText, EofTolerance, ErrorMeaning, ErrorRule, ErrorRules, Exclusion,
-    FinishMeaning, ForcedWhileThinking, Hosted, ImageInput, ItemIds, JsonSchema, Lacking, LateSystem, LimitField,
-    Parallel, Parameter, RefusalForm, Replay, ReplayField, RequiredWord, SchemaRule, StreamUsage, ThinkTags, Thinking,
-    ThoughtDisplay, Tokenizer, ToolImages, Turns, UserField,
+    FinishMeaning, ForcedWhileThinking, Hosted, ImageInput, ItemIds, JsonSchema, Lacking, LastMessage, LateSystem,
+    LimitField, Parallel, Parameter, RefusalForm, Replay, ReplayField, RequiredWord, SchemaRule, StreamUsage,
+    ThinkTags, Thinking, ThoughtDisplay, Tokenizer, ToolImages, Turns, UserField,
 };
 
 use super::layer::{Setting, Source, Sources};
@@ -72,6 +72,7 @@ macro_rules! each_word {
             ItemIds,
             JsonSchema,
             Lacking,
+            LastMessage,
             LateSystem,
             LimitField,
             Parallel,

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use bridge::{AnswerDialect, Failure, FailureClass, Proof};
+use bridge::{AnswerDialect, Failure, FailureClass, Parameter, Proof, Refusal, Unsupported};
 use providers::yaml::{Document, Node, Value};
 use providers::{Library, resolve_named};
 
@@ -96,6 +96,13 @@ const TOO_LONG: &[&str] = &[
     "the input length exceeds the context length",
     "Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 300000 tokens.",
     "too many tokens: size limit exceeded by 1247 tokens. Try using shorter or fewer inputs.",
+    "You passed 140000 input tokens and requested 32000 output tokens. However, the model's context length is only 131072 \
+     tokens, resulting in a maximum input length of 99072 tokens. Please reduce the length of the input prompt. \
+     (parameter=input_tokens, value=140000)",
+    "Input length 140000 exceeds the maximum length 131072",
+    "Total message token length exceed model limit",
+    "Input is too long: too many total text bytes: 21000000 > 20000000",
+    "The maximum supported sequence length is 16384, but the prompt has 20000 tokens",
 ];
 
 #[test]
@@ -293,6 +300,10 @@ fn a_quota_that_a_short_wait_gives_back_is_a_rate() {
     assert_eq!(failure("openai", 429, &coded).class, C::Quota);
 }
 
+const UNIONS: &str = "Schemas contains too many parameters with union types (18 parameters with type arrays or anyOf) which \
+                      causes exponential compilation cost. Reduce the number of nullable or union-typed parameters \
+                      (limit: 16 parameters with unions).";
+
 /// What godex adds by itself to requests of the Messages API, and how servers refuse it.
 #[test]
 fn what_godex_adds_is_done_without_where_it_is_refused() {
@@ -326,7 +337,7 @@ fn what_godex_adds_is_done_without_where_it_is_refused() {
         ),
         ("output_config: Extra inputs are not permitted", effort.clone(), Some(("reasoning_effort", P::Words))),
         ("output_config: Extra inputs are not permitted", both.clone(), Some(("reasoning_effort", P::Words))),
-        ("output_config: Extra inputs are not permitted", format, Some(("output_config.format", P::Words))),
+        ("output_config: Extra inputs are not permitted", format.clone(), Some(("output_config.format", P::Words))),
         // It is the format alone; and what is said of a schema is about the client's own.
         (
             "output_config.format: Extra inputs are not permitted",
@@ -352,7 +363,7 @@ fn what_godex_adds_is_done_without_where_it_is_refused() {
         ("the effort parameter must be one of low, high", effort.clone(), None),
         ("output_config: Extra inputs are not permitted", String::new(), None),
         ("This model does not support the effort parameter.", effort.clone(), Some(("reasoning_effort", P::Words))),
-        ("output_config.effort: Input should be 'high'", effort, Some(("reasoning_effort", P::Hearsay))),
+        ("output_config.effort: Input should be 'high'", effort.clone(), Some(("reasoning_effort", P::Hearsay))),
         ("adaptive thinking is not supported on this model", thinks("adaptive"), Some(("thinking", P::Words))),
         (
             "`temperature` may only be set to 1 when thinking is enabled or in adaptive mode.",
@@ -376,7 +387,37 @@ fn what_godex_adds_is_done_without_where_it_is_refused() {
             Some(("eager_input_streaming", P::Words)),
         ),
         ("tools.0.custom.strict: Extra inputs are not permitted", tool.clone(), Some(("strict", P::Words))),
-        ("Our strict rules are not supported here", tool, None),
+        ("Our strict rules are not supported here", tool.clone(), None),
+        // A client's own schemas: of tools first, then that of the answer.
+        (UNIONS, format!("{tool}{format}"), Some(("strict", P::Hearsay))),
+        (UNIONS, format!("{}{format}", tool.replace("true", "false")), Some(("output_config.format", P::Hearsay))),
+        (UNIONS, tool.replace("true", "false"), None),
+        (
+            "Circular reference detected in schema definitions: __schema0 -> __schema0. Self-referencing or \
+             mutually-referencing definitions are not supported.",
+            format.clone(),
+            Some(("output_config.format", P::Hearsay)),
+        ),
+        (
+            "Schemas contains too many optional parameters (87), which would make grammar compilation inefficient. Reduce \
+             the number of optional parameters in your tool schemas (limit: 24).",
+            tool.clone(),
+            Some(("strict", P::Hearsay)),
+        ),
+        (
+            "The compiled grammar is too large, which would cause performance issues. Simplify your tool schemas or reduce \
+             the number of strict tools.",
+            tool.clone(),
+            Some(("strict", P::Hearsay)),
+        ),
+        ("tools.0.custom: Schema is too complex for compilation.", tool.clone(), Some(("strict", P::Hearsay))),
+        ("'claude-opus-4-0' does not support strict tools.", tool, Some(("strict", P::Words))),
+        ("'claude-opus-4-0' does not support output format.", format, Some(("output_config.format", P::Words))),
+        (
+            "This model does not support effort level 'xhigh'. Supported levels: high, low, max, medium.",
+            effort.clone(),
+            Some(("reasoning_effort", P::Hearsay)),
+        ),
         (
             "max_tokens: 128000 > 64000, which is the maximum allowed number of output tokens for m",
             String::new(),
@@ -394,6 +435,57 @@ fn what_godex_adds_is_done_without_where_it_is_refused() {
         let refusal = failure("anthropic", 400, &body).weighed(request.as_bytes(), body.as_bytes()).unsupported;
         let found = refusal.and_then(|refusal| Some((refusal.unsupported.within(request.as_bytes())?, refusal.proof)));
         assert_eq!(found.map(|(unsupported, proof)| (unsupported.member(), proof)), expected, "{message} {members}");
+    }
+}
+
+/// The input would fit beside less output: as much as there is room for is asked for, where godex chose how much. What is
+/// too long by itself stays that.
+#[test]
+fn how_much_output_there_is_room_for_is_read_out_of_the_refusal() {
+    use FailureClass as C;
+    let passed = |input: u64, output: u64| {
+        format!(
+            "You passed {input} input tokens and requested {output} output tokens. However, the model's context length is \
+             only 131072 tokens, resulting in a maximum input length of {} tokens. Please reduce the length of the input \
+             prompt. (parameter=input_tokens, value={input})",
+            131_072_u64.saturating_sub(output)
+        )
+    };
+    let large = |input: u64| {
+        format!(
+            "'max_tokens' or 'max_completion_tokens' is too large: 32000. This model's maximum context length is 16384 \
+             tokens and your request has {input} input tokens (32000 > 16384 - {input})."
+        )
+    };
+    let window = "max_tokens=32000 cannot be greater than max_model_len=max_total_tokens=16384.".to_owned();
+    for (message, class, limit, expected) in [
+        (passed(99_073, 32_000), C::ContextOverflow, 32_000, Some(Unsupported::Room(31_999))),
+        (passed(1000, 131_072), C::ContextOverflow, 131_072, Some(Unsupported::Room(130_072))),
+        (passed(140_000, 32_000), C::ContextOverflow, 32_000, None),
+        (passed(131_000, 32_000), C::ContextOverflow, 32_000, None),
+        (large(20), C::ContextOverflow, 32_000, Some(Unsupported::Room(16_364))),
+        (large(16_000), C::ContextOverflow, 32_000, None),
+        // How long the input is, nobody says: half of it.
+        (window.clone(), C::InvalidRequest, 32_000, Some(Unsupported::Room(8192))),
+        // No less is asked for already.
+        (window, C::InvalidRequest, 8192, None),
+    ] {
+        let body = format!(r#"{{"error":{{"message":{message:?},"type":"BadRequestError","param":null,"code":400}}}}"#);
+        let typed = format!(r#"{{"type":"error","error":{{"type":"invalid_request_error","message":{message:?}}}}}"#);
+        for (spec, member, body) in [
+            ("openai-compatible", "max_tokens", &body),
+            ("vllm", "max_completion_tokens", &body),
+            ("messages-compatible", "max_tokens", &body),
+            ("messages-compatible", "max_tokens", &typed),
+            ("anthropic", "max_tokens", &typed),
+        ] {
+            let request = format!(r#"{{"model":"m","{member}":{limit}}}"#);
+            let failure = failure(spec, 400, body).weighed(request.as_bytes(), body.as_bytes());
+            assert_eq!(failure.class, class, "{spec}: {message}");
+            let found = failure.unsupported.filter(|refusal| refusal.unsupported.is_in(request.as_bytes()));
+            let expected = expected.map(|unsupported| Refusal { unsupported, proof: Proof::Hearsay });
+            assert_eq!(found, expected, "{spec}: {message}");
+        }
     }
 }
 
@@ -431,6 +523,46 @@ fn what_is_not_taken_is_read_out_of_the_refusal() {
         assert_eq!(refused(&body), expected, "{body}");
     }
     assert_eq!(failure("openai-compatible", 500, &openai.replace('\n', " ")).unsupported, None);
+    let strict = plain("tools.0.function.strict: Extra inputs are not permitted");
+    let request = br#"{"tools":[{"type":"function","function":{"name":"f","strict":true}}],"messages":[]}"#;
+    let refusal = failure("openai-compatible", 400, &strict).weighed(request, strict.as_bytes()).unsupported.unwrap();
+    assert_eq!((refusal.unsupported.within(request), refusal.proof), (Some(Unsupported::Strict), Proof::Words));
+    // What a gateway is told of schemas, of the format of a request without strict tools.
+    let refusal = failure("openai-compatible", 400, &plain(UNIONS)).unsupported.unwrap();
+    let request =
+        br#"{"response_format":{"type":"json_schema"},"tools":[{"type":"function","function":{"name":"f"}}]}"#;
+    assert_eq!(
+        (refusal.unsupported.within(request), refusal.proof),
+        (Some(Unsupported::ResponseFormat), Proof::Hearsay)
+    );
+    assert_eq!(refusal.unsupported.within(br#"{"response_format":{"type":"json_object"}}"#), None);
+}
+
+/// One that another model would take: the request is sent again without, and nothing is learned.
+#[test]
+fn a_value_that_is_none_of_those_that_are_listed_is_left_out_once() {
+    let effort = Unsupported::Parameter(Parameter::ReasoningEffort);
+    let pydantic = "1 validation error: {'type': 'literal_error', 'loc': ('body', 'reasoning_effort'), 'msg': \"Input should \
+                    be 'low', 'medium' or 'high'\", 'input': 'xhigh', 'ctx': {'expected': \"'low', 'medium' or 'high'\"}}";
+    let listed = r#"{"detail":[{"loc":["body","reasoning_effort"],"type":"literal_error","msg":"Input should be 'low', 'medium' or 'high'","input":"xhigh"}]}"#;
+    let anthropic = "This model does not support effort level 'xhigh'. Supported levels: high, low, max, medium.";
+    let thinks = "tool_choice 'specified' is incompatible with thinking enabled";
+    let plain = |message: &str| format!(r#"{{"error":{{"message":{message:?}}}}}"#);
+    for (status, body, expected) in [
+        (400, plain(pydantic), Some(effort)),
+        (422, listed.to_owned(), Some(effort)),
+        (400, plain(anthropic), Some(effort)),
+        (400, plain(thinks), Some(Unsupported::Parameter(Parameter::ToolChoice))),
+        // A number out of its range is no word.
+        (400, plain("{'type': 'less_than_equal', 'loc': ('body', 'temperature'), 'msg': 'Input should be'}"), None),
+    ] {
+        let refusal = failure("vllm", status, &body).unsupported;
+        assert_eq!(
+            refusal.map(|refusal| (refusal.unsupported, refusal.proof)),
+            expected.map(|e| (e, Proof::Hearsay)),
+            "{body}"
+        );
+    }
 }
 
 #[test]

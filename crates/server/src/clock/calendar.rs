@@ -49,12 +49,14 @@ pub(crate) fn parse_rfc3339(text: &str) -> Option<i64> {
     let mut date = date.splitn(3, '-');
     let (year, month) = (number(date.next()?, 1970..=9999)?, number(date.next()?, 1..=12)?);
     let day = number(date.next()?, 1..=31)?;
+    let (next_year, next_month) = if month == 12 { (year + 1, 1) } else { (year, month + 1) };
+    let day = Some(day_of(year, month) + day - 1).filter(|day| *day < day_of(next_year, next_month))?;
     let (time, part) = time.split_once('.').unwrap_or((time, "0"));
     let mut time = time.splitn(3, ':');
     let (hours, minutes) = (number(time.next()?, 0..=23)?, number(time.next()?, 0..=59)?);
     let seconds = (hours * 60 + minutes) * 60 + number(time.next()?, 0..=60)?;
     let part = number(&format!("{part:0<6}")[..part.len().max(6)], 0..=999_999)?;
-    Some((day_of(year, month) + day - 1) * DAY + seconds * 1_000_000 + part)
+    Some(day * DAY + seconds * 1_000_000 + part)
 }
 
 #[cfg(test)]
@@ -67,13 +69,21 @@ mod tests {
             (0, "1970-01-01T00:00:00.000Z"),
             (951_782_399_999_000, "2000-02-28T23:59:59.999Z"),
             (1_794_846_792_345_000, "2026-11-16T16:33:12.345Z"),
+            (1_798_761_599_000_000, "2026-12-31T23:59:59.000Z"),
         ] {
             assert_eq!((rfc3339(micros), parse_rfc3339(text)), (text.to_owned(), Some(micros)));
         }
         assert_eq!(parse_rfc3339("2026-11-16T16:33:12Z"), Some(1_794_846_792_000_000));
         assert_eq!(parse_rfc3339("2026-11-16T16:33:12.5Z"), Some(1_794_846_792_500_000));
-        for wrong in ["", "2026-11-16", "2026-11-16T16:33:12", "2026-13-16T16:33:12Z", "2026-11-16T16:33:12.é5Z", "T:Z"]
-        {
+        for wrong in [
+            "",
+            "2026-11-16",
+            "2026-11-16T16:33:12",
+            "2026-13-16T16:33:12Z",
+            "2026-02-30T00:00:00Z",
+            "2026-11-16T16:33:12.é5Z",
+            "T:Z",
+        ] {
             assert_eq!(parse_rfc3339(wrong), None, "{wrong}");
         }
     }

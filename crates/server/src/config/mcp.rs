@@ -6,7 +6,7 @@ use store::dollars;
 use url::Url;
 
 use super::key::Keys;
-use super::print::{list, quote};
+use super::print::{list, quote, quote_key};
 use super::{Secret, address, provider, table};
 
 /// Who may have which servers called.
@@ -312,7 +312,7 @@ fn shown(url: &str) -> String {
 /// Secrets as `<redacted>`.
 pub(super) fn print(servers: &[McpServerConfig]) -> Option<String> {
     let named = |all: &[(String, Secret)]| {
-        let all: Vec<String> = all.iter().map(|(name, value)| format!("{}: {value}", quote(name))).collect();
+        let all: Vec<String> = all.iter().map(|(name, value)| format!("{}: {value}", quote_key(name))).collect();
         format!("{{{}}}", all.join(", "))
     };
     let line = |server: &McpServerConfig| {
@@ -334,7 +334,7 @@ pub(super) fn print(servers: &[McpServerConfig]) -> Option<String> {
         parts.push(format!("optional: {}", server.optional));
         parts.push(format!("client_headers: {}", server.client_headers));
         parts.extend(server.price_per_call.map(|price| format!("price_per_call: {}", dollars(price))));
-        format!("\n{}: {{{}}}", quote(&server.label), parts.join(", "))
+        format!("\n{}: {{{}}}", quote_key(&server.label), parts.join(", "))
     };
     (!servers.is_empty()).then(|| servers.iter().map(line).collect())
 }

@@ -57,14 +57,14 @@ fn block(lines: impl IntoIterator<Item = String>) -> String {
 }
 
 pub(super) fn aliases(config: &Config) -> Option<String> {
-    let line = |(alias, target): &(String, Alias)| format!("{}: {}", quote(alias), alias_text(target));
+    let line = |(alias, target): &(String, Alias)| format!("{}: {}", quote_key(alias), alias_text(target));
     (!config.aliases.is_empty()).then(|| block(config.aliases.iter().map(line)))
 }
 
 pub(super) fn providers(config: &Config) -> String {
     let provider = |provider: &ProviderConfig| {
         let keys = table(PROVIDER_KEYS, PREFIX, provider);
-        entry(0, &quote(&provider.name), &format!("\n{keys}"))
+        entry(0, &quote_key(&provider.name), &format!("\n{keys}"))
     };
     format!("\n{}", config.providers.iter().map(provider).collect::<String>())
 }
@@ -128,6 +128,11 @@ pub(super) fn proxy(proxy: &Proxy) -> String {
 
 pub(super) fn list<'a>(texts: impl Iterator<Item = &'a str>) -> String {
     format!("[{}]", texts.map(quote).collect::<Vec<_>>().join(", "))
+}
+
+/// A string as the key of something: variables are looked for in values only, so nothing is escaped for them.
+pub fn quote_key(text: &str) -> String {
+    if text.contains("${") { quoted(text) } else { quote(text) }
 }
 
 /// A string as it may be in YAML: bare when nothing in it could mean something else.

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use wire::responses::{CreateResponse, TextFormat};
 
 use super::format;
+use super::promises::Promises;
 use crate::dialect::{
     Bounds, CallIds, DeveloperRole, Dialect, Effort, EffortField, JsonSchema, Parameter, Replay, ReplayField,
     SchemaRule, UserField,
@@ -73,7 +74,8 @@ fn formats(fitted: &mut Cow<'_, Dialect>, request: &CreateResponse<'_>) {
         None | Some(TextFormat::Text) => {}
         Some(TextFormat::JsonObject) => fitted.to_mut().no_json_object = true,
         Some(TextFormat::JsonSchema { schema, .. }) => {
-            if fitted.json_schema != JsonSchema::Native || !format::can_be_promised(schema.0) {
+            let can_be_promised = || format::can_be_promised(schema.0) && Promises::default().have_room_for(schema.0);
+            if fitted.json_schema != JsonSchema::Native || !can_be_promised() {
                 fitted.to_mut().json_schema = JsonSchema::Prompt;
             }
         }

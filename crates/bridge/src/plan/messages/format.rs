@@ -1,9 +1,9 @@
 //! The part of JSON Schema that such a provider can promise to keep to. What only narrows a value is put into words, and
 //! is checked by us; what cannot be said at all is asked for in an instruction.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use wire::chat::Json;
 use wire::json::{Kind, ObjectWriter, Raw, write_text};
 
 use crate::plan::content::clean;
@@ -58,14 +58,11 @@ pub(super) fn of(schema: Raw<'_>) -> (String, String) {
 
 /// Whether every document that fits what is sent also fits this schema, and there are such documents.
 pub(super) fn can_be_promised(schema: Raw<'_>) -> bool {
-    schema.kind() == Kind::Object && is_possible(schema)
+    schema.kind() == Kind::Object && is_possible(schema) && ends(schema)
 }
 
 /// Whether it says nothing beyond that part: then a tool can be strict.
-pub(super) fn is_within(schema: &Json<'_>) -> bool {
-    let mut text = Vec::new();
-    schema.write(&mut text);
-    let Some(schema) = str::from_utf8(&text).ok().and_then(|text| Raw::parse(text).ok()) else { return false };
+pub(super) fn is_within(schema: Raw<'_>) -> bool {
     can_be_promised(schema) && is_plain(schema)
 }
 
@@ -99,10 +96,67 @@ fn is_possible(schema: Raw<'_>) -> bool {
         // Only what is inside of the document itself.
         "$ref" => value.text().is_some_and(|target| target.decode().starts_with('#')),
         "properties" | "$defs" | "definitions" => value.fields().all(|(_, inner)| is_possible(inner)),
-        "anyOf" | "oneOf" | "allOf" | "prefixItems" => value.elements().all(is_possible),
+        "allOf" => value.elements().all(|inner| is_possible(inner) && inner.get("$ref").is_none()),
+        "anyOf" | "oneOf" | "prefixItems" => value.elements().all(is_possible),
         "items" => is_possible(value),
+        "enum" => value.elements().all(is_plain_value),
+        "const" => is_plain_value(value),
         _ => true,
     })
+}
+
+fn is_plain_value(value: Raw<'_>) -> bool {
+    !matches!(value.kind(), Kind::Object | Kind::Array)
+}
+
+/// Whether every `$ref` leads to a definition of the schema, and from there never back: what is compiled has an end.
+fn ends(schema: Raw<'_>) -> bool {
+    let lists = ["$defs", "definitions"].into_iter().flat_map(|list| {
+        let members = schema.get(list).into_iter().flat_map(Raw::fields);
+        members.map(move |(name, schema)| (format!("#/{list}/{}", name.decode()), targets(schema)))
+    });
+    let mut open: BTreeMap<String, BTreeSet<String>> = lists.collect();
+    let is_known = |target: &String| open.contains_key(target);
+    if !targets(schema).iter().all(is_known) {
+        return false;
+    }
+    // What refers to nothing that is open is closed, and so on: what is left refers to itself.
+    let mut users: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (name, targets) in &open {
+        for target in targets {
+            users.entry(target.clone()).or_default().push(name.clone());
+        }
+    }
+    let mut closed: Vec<String> = open.iter().filter(|(_, to)| to.is_empty()).map(|(name, _)| name.clone()).collect();
+    while let Some(name) = closed.pop() {
+        open.remove(&name);
+        for user in users.get(&name).into_iter().flatten() {
+            if let Some(targets) = open.get_mut(user)
+                && targets.remove(&name)
+                && targets.is_empty()
+            {
+                closed.push(user.clone());
+            }
+        }
+    }
+    open.is_empty()
+}
+
+/// What is referred to anywhere within it.
+fn targets(schema: Raw<'_>) -> BTreeSet<String> {
+    let (mut found, mut rest) = (BTreeSet::new(), vec![schema]);
+    while let Some(schema) = rest.pop() {
+        found.extend(schema.get("$ref").and_then(Raw::text).map(|target| target.decode().into_owned()));
+        for (key, value) in schema.fields() {
+            match &*key.decode() {
+                "properties" | "$defs" | "definitions" => rest.extend(value.fields().map(|(_, inner)| inner)),
+                "anyOf" | "oneOf" | "allOf" | "prefixItems" => rest.extend(value.elements()),
+                "items" => rest.push(value),
+                _ => {}
+            }
+        }
+    }
+    found
 }
 
 fn names_object(kind: Raw<'_>) -> bool {
@@ -197,6 +251,10 @@ mod tests {
             ),
             (r#"{"oneOf":[{"type":"null"},{"type":"string"}]}"#, r#"{"anyOf":[{"type":"null"},{"type":"string"}]}"#),
             (r#"{"type":"string","format":"uuid"}"#, r#"{"type":"string","format":"uuid"}"#),
+            (
+                r##"{"$defs":{"A":{"items":{"$ref":"#/$defs/B"}},"B":{"enum":["x",null,1]}},"anyOf":[{"$ref":"#/$defs/A"},{"$ref":"#/$defs/B"}]}"##,
+                r##"{"$defs":{"A":{"items":{"$ref":"#/$defs/B"}},"B":{"enum":["x",null,1]}},"anyOf":[{"$ref":"#/$defs/A"},{"$ref":"#/$defs/B"}]}"##,
+            ),
             (r#"{"type":"string","format":"byte"}"#, r#"{"type":"string","description":"format: \"byte\""}"#),
         ] {
             let schema = Raw::parse(schema).unwrap();
@@ -215,6 +273,15 @@ mod tests {
             r#"{"type":"array","items":{"type":"object"}}"#,
             r#"{"$ref":"https://example.com/a"}"#,
             "true",
+            // What is compiled there has an end, and leads to nothing that is not there.
+            r##"{"$defs":{"A":{"anyOf":[{"type":"null"},{"$ref":"#/$defs/A"}]}},"$ref":"#/$defs/A"}"##,
+            r##"{"definitions":{"A":{"items":{"$ref":"#/definitions/B"}},"B":{"items":{"$ref":"#/definitions/A"}}}}"##,
+            r##"{"type":"object","properties":{"a":{"$ref":"#"}}}"##,
+            r##"{"type":"object","properties":{"a":{"$ref":"#/$defs/A"}}}"##,
+            // Some things are not compiled.
+            r##"{"$defs":{"A":{"type":"string"}},"type":"object","properties":{"a":{"allOf":[{"$ref":"#/$defs/A"}]}}}"##,
+            r#"{"type":"object","properties":{"a":{"enum":["x",{"y":1}]}}}"#,
+            r#"{"type":"object","properties":{"a":{"const":{"y":1}}}}"#,
         ] {
             assert!(!can_be_promised(Raw::parse(schema).unwrap()), "{schema}");
         }
@@ -223,7 +290,7 @@ mod tests {
     #[test]
     fn strict_tools_say_nothing_else() {
         let closed = r#"{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false}"#;
-        let within = |schema: &str| is_within(&Json::Ours(schema.as_bytes().to_vec()));
+        let within = |schema: &str| is_within(Raw::parse(schema).unwrap());
         assert!(within(closed));
         // However it is written, and without anything in it.
         assert!(within(&closed.replace(':', ": ").replace(',', ",\n ")));

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use wire::json::{Kind, ObjectWriter, Raw, Text};
 
+use super::reference;
 use crate::plan::json;
 
 /// How deep schemas may be in each other.
@@ -145,28 +146,15 @@ impl<'s> Writer<'s> {
 
     /// What a reference names, in this document.
     fn find(&mut self, reference: &str) -> Option<Raw<'s>> {
-        let path = reference.strip_prefix('#')?;
-        if path.is_empty() {
-            return Some(self.root);
-        }
-        let mut steps = path.strip_prefix('/')?.split('/').map(|step| step.replace("~1", "/").replace("~0", "~"));
-        let (first, second, third) = (steps.next()?, steps.next(), steps.next());
-        if let ("$defs" | "definitions", Some(name), None) = (first.as_str(), &second, &third) {
-            return self.definitions.get(&format!("{first}/{name}")).copied();
+        let known = |path: &str| self.definitions.get(path).copied();
+        if let Some(found) = reference.strip_prefix("#/").and_then(known) {
+            return Some(found);
         }
         self.walks += 1;
         if self.walks > WALKS {
             return None;
         }
-        let all = std::iter::once(first).chain(second).chain(third).chain(steps);
-        let mut found = self.root;
-        for step in all {
-            found = match found.kind() {
-                Kind::Array => found.elements().nth(step.parse().ok()?)?,
-                _ => found.get(&step)?,
-            };
-        }
-        Some(found)
+        reference::find(self.root, reference)
     }
 }
 

@@ -4,8 +4,8 @@ use memchr::memmem;
 use wire::chat::Json;
 use wire::json::{Kind, ObjectWriter, Raw, write_text};
 
-use super::draft;
 use super::root::{Flat, is_joint};
+use super::{draft, reference};
 use crate::dialect::SchemaRule;
 use crate::plan::content::clean;
 use crate::plan::json;
@@ -30,12 +30,24 @@ pub(super) fn parameters<'a>(declared: Option<Raw<'a>>, rules: &[SchemaRule]) ->
         // Some servers demand parameters of a function that has none.
         return (Json::Ours(NOTHING.to_vec()), Changes::default());
     };
+    let Some(inlined) = reference::without_at_root(schema) else { return mended(schema, rules) };
+    let (json, changes) = mended(Raw::ours(&inlined), rules);
+    (owned(&json), changes)
+}
+
+/// What is a schema by the draft that the dialect insists on, as far as it does.
+fn mended<'a>(schema: Raw<'a>, rules: &[SchemaRule]) -> (Json<'a>, Changes) {
     let mended = if rules.contains(&SchemaRule::Draft2020) { draft::mended(schema) } else { None };
     let Some(mended) = mended else { return completed(schema, rules) };
     let (json, changes) = completed(Raw::ours(&mended), rules);
-    let mut out = Vec::with_capacity(mended.len());
+    (owned(&json), Changes { meaning: true, ..changes })
+}
+
+/// Apart from the text that it was read from.
+fn owned(json: &Json<'_>) -> Json<'static> {
+    let mut out = Vec::new();
     json.write(&mut out);
-    (Json::Ours(out), Changes { meaning: true, ..changes })
+    Json::Ours(out)
 }
 
 /// An object schema, without what the dialect refuses of what is one.
@@ -277,6 +289,18 @@ mod tests {
                 &[],
                 r#"{"type":"object","anyOf":[{"properties":{"a":{}}}],"properties":{}}"#,
             ),
+            // A root that only refers to one is that one, for every dialect.
+            (
+                r##"{"$ref":"#/definitions/F","definitions":{"F":{"type":"object","properties":{"a":{"$ref":"#/definitions/F"}}}},"$schema":"s"}"##,
+                &[],
+                r##"{"definitions":{"F":{"type":"object","properties":{"a":{"$ref":"#/definitions/F"}}}},"$schema":"s","type":"object","properties":{"a":{"$ref":"#/definitions/F"}}}"##,
+            ),
+            (
+                r##"{"$ref":"#/definitions/F","definitions":{"F":{"anyOf":[{"properties":{"a":{}}},{"type":"null"}]}}}"##,
+                &[PlainRoot, Draft2020],
+                r#"{"type":"object","definitions":{"F":{"anyOf":[{"properties":{"a":{}}},{"type":"null"}]}},"properties":{"a":{}}}"#,
+            ),
+            (r##"{"$ref":"#"}"##, &[], empty),
             // The keyword goes, a property of that name stays.
             (
                 r#"{"type":"object","properties":{"encrypted":{"type":"string","encrypted":true}}}"#,

@@ -311,11 +311,11 @@ pub(super) fn extra_of(call: &Call<'_>, extras: &[(String, String)]) -> Option<S
     extras.iter().find(|(known, _)| *known == id).map(|(_, extra)| extra.clone())
 }
 
-/// What a message's first call has instead of what came with its calls, where nothing did, or it was lost: a provider
-/// that demands something there looks at the first.
+/// What a message's first call has instead of what came with it, where nothing did, or it was lost: a provider that demands
+/// something there looks at the first, whatever a later call of a message that was several has.
 pub(super) fn fill_lost_extras(calls: &mut [Call<'_>], placeholder: Option<&str>) {
-    if calls.iter().all(|call| call.extra_content.is_none())
-        && let (Some(first), Some(placeholder)) = (calls.first_mut(), placeholder)
+    if let (Some(first), Some(placeholder)) = (calls.first_mut(), placeholder)
+        && first.extra_content.is_none()
     {
         first.extra_content = Some(placeholder.to_owned());
     }

@@ -2,12 +2,14 @@
 
 use wire::chat::{Content, Message, Part, Str};
 
-use crate::dialect::{AfterTool, EmptyText, LateSystem, MessageRules, ReasoningRules, Replay, Turns};
+use crate::dialect::{AfterTool, EmptyText, LastMessage, LateSystem, MessageRules, ReasoningRules, Replay, Turns};
 use crate::plan::links::{Links, Source};
 
 /// Goes between a tool's result and the user's message, where a provider wants the assistant to speak next.
 const BRIDGE: &str = "Understood.";
 const EMPTY: &str = "(empty)";
+/// Is said at the end, where a provider wants the user to speak last.
+const CONTINUE: &str = "(continue)";
 
 pub(in crate::plan) fn shape<'a>(
     messages: Vec<Message<'a>>,
@@ -48,6 +50,11 @@ pub(in crate::plan) fn shape<'a>(
         if is_linking {
             places.push(out.len() - 1);
         }
+    }
+    let is_asked = matches!(out.last(), None | Some(Message::Tool { .. } | Message::Plain { role: "user", .. }));
+    if rules.last == LastMessage::User && !is_asked {
+        own.push(out.len());
+        out.push(Message::Plain { role: "user", content: Content::Text(vec![CONTINUE.into()]) });
     }
     if let Some(links) = links {
         links.move_messages(&places);

@@ -2,18 +2,13 @@
 
 use std::fmt::Write;
 
-use server::config::quote;
-use wire::visible::{quoted, visible};
+use server::config::{quote, quote_key};
+use wire::visible::visible;
 
 use super::deployment::{Deployment, Provider};
 use super::litellm::{Group, Plan};
 use super::notes::Note;
 use super::settings::{MasterKey, Settings};
-
-/// A name as a key of our file: variables are looked for in values only, so nothing is escaped for them.
-fn as_key(name: &str) -> String {
-    if name.contains("${") { quoted(name) } else { quote(name) }
-}
 
 /// Writing to a String cannot fail.
 pub(super) fn yaml(plan: &Plan, notes: &[Note], file: &str) -> String {
@@ -61,7 +56,7 @@ fn server(out: &mut String, settings: &Settings) {
 fn section(out: &mut String, name: &str, provider: &Provider, deployments: &[&Deployment]) {
     let spec = quote(provider.spec);
     let spec = if provider.keyless { format!("{{extends: {spec}, auth: none}}") } else { spec };
-    let _ = writeln!(out, "  {}:\n    spec: {spec}", as_key(name));
+    let _ = writeln!(out, "  {}:\n    spec: {spec}", quote_key(name));
     if provider.base_url.is_some() || provider.path.is_some() || !provider.params.is_empty() {
         out.push_str("    endpoint:\n");
     }
@@ -76,7 +71,7 @@ fn section(out: &mut String, name: &str, provider: &Provider, deployments: &[&De
     }
     for (key, values) in [("params", &provider.params), ("query", &provider.query)] {
         let members: Vec<String> =
-            values.iter().map(|(name, value)| format!("{}: {}", as_key(name), value.yaml(""))).collect();
+            values.iter().map(|(name, value)| format!("{}: {}", quote_key(name), value.yaml(""))).collect();
         if !members.is_empty() {
             let _ = writeln!(out, "      {key}: {{{}}}", members.join(", "));
         }
@@ -87,7 +82,7 @@ fn section(out: &mut String, name: &str, provider: &Provider, deployments: &[&De
     if !provider.headers.is_empty() {
         out.push_str("    headers:\n");
         for (name, value) in &provider.headers {
-            let _ = writeln!(out, "      {}: {}", as_key(name), value.yaml(""));
+            let _ = writeln!(out, "      {}: {}", quote_key(name), value.yaml(""));
         }
     }
     let times = [("first_byte_ms", provider.first_byte), ("total_ms", provider.total)];
@@ -133,7 +128,7 @@ fn models(out: &mut String, deployments: &[&Deployment]) {
     }
     for (name, (input, output, cached)) in priced {
         let cached = cached.as_ref().map(|cached| format!(", cached_input: {cached}")).unwrap_or_default();
-        let _ = writeln!(out, "      {}: {{input: {input}{cached}, output: {output}}}", as_key(name));
+        let _ = writeln!(out, "      {}: {{input: {input}{cached}, output: {output}}}", quote_key(name));
     }
 }
 
@@ -156,7 +151,7 @@ fn aliases(out: &mut String, groups: &[Group]) {
             }
             _ => format!("[{}]", targets.iter().map(|(target, _)| quote(target)).collect::<Vec<_>>().join(", ")),
         };
-        let _ = writeln!(out, "    {}: {value}", as_key(name));
+        let _ = writeln!(out, "    {}: {value}", quote_key(name));
     }
     out.push('\n');
 }
