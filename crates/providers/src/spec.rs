@@ -357,11 +357,23 @@ impl Provider {
         let prices = prices.and_then(price::read).unwrap_or_default();
         // The environment's key, or the token, is meant for the spec's own address, if it has one, and goes nowhere else.
         let goes_elsewhere = endpoint.base_url.is_some() && self.base_url.is_some();
+        // But a user's spec without an address may have the token for the one that the entry names.
+        let is_for_entry = self.layers.last().is_some_and(|layer| {
+            let Spec { auth, endpoint, endpoints, .. } = &layer.spec;
+            layer.kind == LayerKind::User
+                && matches!(auth, Some(SaidAuth::Command(_)))
+                && endpoint.base_url.is_none()
+                && endpoints.is_none()
+        });
         let spec = Spec { endpoint, models, prices, ..Spec::default() };
         let Self { spec_name, key_env, token, mut layers, .. } = self;
         layers.push(Layer { kind: LayerKind::Entry, spec, places: Places::of(entry) });
         let entered = Self::of(&spec_name, layers);
-        if goes_elsewhere { entered } else { Self { token, key_env, ..entered } }
+        match goes_elsewhere {
+            false => Self { token, key_env, ..entered },
+            true if is_for_entry => Self { token, ..entered },
+            true => entered,
+        }
     }
 
     /// The entries for models, numbered through all layers.

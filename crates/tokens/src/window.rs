@@ -42,7 +42,10 @@ pub fn window_in(message: &str) -> Option<u64> {
             .find(|window| SENSIBLE.contains(window))
     });
     // `prompt is too long: 215000 tokens > 200000 maximum`.
-    after.or_else(|| number_before(message.split_once(" maximum")?.0).filter(|window| SENSIBLE.contains(window)))
+    let compared = || number_before(message.split_once(" maximum")?.0);
+    // "input length and `max_tokens` exceed context limit: 10 + 64000 > 60000, decrease input length".
+    let summed = || number_after(message.split_once("exceed context limit")?.1.split_once('>')?.1);
+    after.or_else(|| compared().or_else(summed).filter(|window| SENSIBLE.contains(window)))
 }
 
 /// The number that follows, with at most a few words that mean nothing before it.
@@ -111,6 +114,10 @@ mod tests {
             (
                 "'max_tokens' or 'max_completion_tokens' is too large: 9000. This model's maximum context length is 8000 tokens and your request has 5 input tokens (9000 > 8000 - 5).",
                 Some(8000),
+            ),
+            (
+                "input length and `max_tokens` exceed context limit: 10 + 64000 > 60000, decrease input length or `max_tokens`",
+                Some(60_000),
             ),
             ("Prompt exceeds max length", None),
             ("Your input exceeds the context window of this model. Please adjust your input and try again.", None),

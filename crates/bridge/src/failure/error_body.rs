@@ -82,7 +82,10 @@ impl ErrorBody {
 
     fn nested(error: Raw<'_>, wrappers: usize) -> Self {
         let outer = Self::bare(error);
-        match error.get("metadata").and_then(|metadata| metadata.get("raw")).filter(|_| wrappers > 0) {
+        // OpenRouter has it in the first place, Vercel in the second.
+        let raw = error.get("metadata").and_then(|metadata| metadata.get("raw"));
+        let raw = raw.or_else(|| error.get("param").filter(|param| param.kind() == Kind::Object));
+        match raw.filter(|_| wrappers > 0) {
             Some(raw) => outer.wrapping(Self::raw(raw, wrappers - 1)),
             None => outer,
         }

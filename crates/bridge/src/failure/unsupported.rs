@@ -6,8 +6,8 @@ use wire::json::{Kind, Raw, Text};
 use super::error_body::ErrorBody;
 use super::{api, room};
 use crate::dialect::{
-    AnswerDialect, BlockCache, BlockRules, CacheMarks, Dialect, ErrorMeaning, JsonSchema, LimitField, Parameter,
-    Replay, SchemaRule, StreamUsage, ThinkingType, ThoughtDisplay,
+    AnswerDialect, BlockCache, BlockRules, CacheMarks, Dialect, ErrorMeaning, JsonSchema, LateSystem, LimitField,
+    Parameter, Replay, SchemaRule, StreamUsage, ThinkingType, ThoughtDisplay,
 };
 
 /// A member of the chat request that the provider refused.
@@ -46,6 +46,10 @@ pub enum Unsupported {
     Strict,
     /// Schemas that are kept to, of tools or of the answer: those of tools are given up first.
     Schemas,
+    /// System messages after the start of the conversation.
+    LateSystem,
+    /// Files as parts, one of which the provider cannot read.
+    Files,
 }
 
 /// What a refusal is about, and what speaks for it.
@@ -120,6 +124,8 @@ impl Unsupported {
             Self::OutputFormat => return OUTPUT_FORMAT,
             Self::Display => return "display",
             Self::Schemas => return "schemas",
+            Self::LateSystem => return "late_system",
+            Self::Files => return "files",
             _ => {}
         }
         MEMBERS.iter().find(|(_, unsupported)| *unsupported == self).map_or("", |(name, _)| name)
@@ -142,7 +148,7 @@ impl Unsupported {
         let parameters = Parameter::ALL.iter().copied().filter(|parameter| *parameter != Parameter::MaxOutputTokens);
         let of_schemas = [Self::Strict, Self::OutputFormat, Self::Schemas];
         let added = [Self::Thinking(None), Self::Betas, Self::Binding, Self::EagerInput].into_iter().chain(of_schemas);
-        parameters.map(Self::Parameter).chain(added)
+        parameters.map(Self::Parameter).chain(added).chain([Self::LateSystem, Self::Files])
     }
 
     /// What of it this chat request has: only then is there something to do without.
@@ -171,6 +177,8 @@ impl Unsupported {
             Self::Binding | Self::Display => return request.get("thinking")?.get(self.member()).map(|_| self),
             // They are in no body.
             Self::Betas => return Some(self),
+            Self::LateSystem => return has_late_system(request).then_some(self),
+            Self::Files => return has_files(request).then_some(self),
             Self::EagerInput | Self::Strict => return has_on_a_tool(request, self.member()).then_some(self),
             Self::Schemas if has_strict_tools(request) => return Some(Self::Strict),
             Self::Schemas if !asks_for_schema(request) => return None,
@@ -239,6 +247,8 @@ pub fn adapted(dialect: &Dialect, learned: &[Unsupported]) -> Dialect {
                 dialect.max_output = Some(dialect.max_output.map_or(most, |known| known.min(most)));
             }
             Unsupported::Strict => dialect.request.tools.schema.push(SchemaRule::NoStrict),
+            Unsupported::LateSystem => dialect.request.messages.late_system = LateSystem::User,
+            Unsupported::Files => dialect.request.content.files = false,
             Unsupported::Room(_)
             | Unsupported::Schemas
             | Unsupported::Thinking(_)
@@ -286,6 +296,22 @@ fn asks_for_schema(request: Raw<'_>) -> bool {
     let format = request.get("output_config").and_then(|config| config.get("format"));
     let kind = format.or_else(|| request.get("response_format")).and_then(|format| format.get("type"));
     kind.and_then(Raw::text).is_some_and(|kind| kind.is("json_schema"))
+}
+
+/// Whether the system speaks after somebody else has.
+fn has_late_system(request: Raw<'_>) -> bool {
+    let is_system = |message: Raw<'_>| message.get("role").and_then(Raw::text).is_some_and(|role| role.is("system"));
+    listed(request.get("messages")).skip_while(|message| is_system(*message)).any(is_system)
+}
+
+/// Whether a message has a file as a part; those of a result are a level deeper in the Messages API.
+fn has_files(request: Raw<'_>) -> bool {
+    let is = |part: Raw<'_>| {
+        let kind = part.get("type").and_then(Raw::text);
+        kind.is_some_and(|kind| kind.is("file") || kind.is("document"))
+    };
+    let mut parts = listed(request.get("messages")).flat_map(|message| listed(message.get("content")));
+    parts.any(|part| is(part) || listed(part.get("content")).any(is))
 }
 
 /// Whether some tool of this request has this member.

@@ -120,7 +120,8 @@ fn order() {
         crate::run::plan_with(&request, &past, &named("deepseek"), bridge::Policy::default(), &bridge::Unsealed);
     let planned = planned.unwrap();
     let contents: Vec<&str> = planned.messages().iter().map(|message| message["content"].as_str().unwrap()).collect();
-    assert!(matches!(contents[..], ["sys", instruction, "then", "yes", "now"] if instruction.contains("JSON Schema")));
+    let [first, "then", "yes", "now"] = contents[..] else { panic!("{contents:?}") };
+    assert!(first.starts_with("sys\n") && first.contains("JSON Schema"), "{first}");
     // The answer is held to the schema, not only to being JSON.
     let contract = OutputContract::JsonSchema {
         name: "x".into(),
@@ -130,6 +131,37 @@ fn order() {
     };
     assert_eq!(planned.context.output, contract);
     assert_eq!(planned.body["response_format"], json!({"type": "json_object"}));
+}
+
+/// Templates of some models take one system message, at the start. What the developer says later is a message of its own, or
+/// the user's; a provider that knows developers is told what each of them said.
+#[test]
+fn what_comes_first_is_said_as_one() {
+    let request = |model: &str| {
+        json!({"model": model, "instructions": "sys", "input": [
+            {"role": "developer", "content": "dev"}, {"role": "system", "content": "more"}, {"role": "user", "content": "hi"},
+            {"role": "assistant", "content": "yes"}, {"role": "developer", "content": "late"}, {"role": "user", "content": "now"}]})
+    };
+    let first = ("system", "sys\ndev\nmore");
+    let rest = |late| [("user", "hi"), ("assistant", "yes"), (late, "late"), ("user", "now")];
+    for (spec, expected) in [
+        ("vllm/llama-4", [vec![first], rest("system").to_vec()].concat()),
+        ("vllm/Qwen/Qwen3.6-27B", [vec![first], rest("user").to_vec()].concat()),
+        ("together/Qwen/Qwen3.5-397B", [vec![first], rest("user").to_vec()].concat()),
+        (
+            "openai/gpt-5",
+            [vec![("developer", "sys"), ("developer", "dev"), ("system", "more")], rest("developer").to_vec()].concat(),
+        ),
+    ] {
+        let (_, model) = spec.split_once('/').unwrap();
+        let planned = plan(&request(model), &named(spec)).unwrap();
+        let messages = planned.messages();
+        let said: Vec<(&str, &str)> = messages
+            .iter()
+            .map(|message| (message["role"].as_str().unwrap(), message["content"].as_str().unwrap()))
+            .collect();
+        assert_eq!(said, expected, "{spec}");
+    }
 }
 
 /// "Tool Identity Map": both directions; a clash gets another name.

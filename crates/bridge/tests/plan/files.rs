@@ -22,7 +22,7 @@ impl FileTexts for Known {
     fn pdf(&self, data: &str) -> Result<PdfText, PdfUnread> {
         let text = |text: &str, pages, of, cut| Ok(PdfText { text: text.into(), pages, of, cut });
         match data {
-            "JVBERi1vbmU=" => text("[page 1]\none", 1, 1, false),
+            "JVBERi1vbmUlJUVPRg==" => text("[page 1]\none", 1, 1, false),
             "JVBERi1tYW55" => text("[page 1]\na\n[page 2]\nb", 2, 30, true),
             "JVBERi1sb25n" => text(&"é".repeat(3000), 1, 1, false),
             "JVBERi1zZWNyZXQ=" => Err(PdfUnread::Encrypted),
@@ -87,17 +87,17 @@ fn files_become_what_a_model_can_take() {
     let read = "read as text: this model takes no files";
     for (part, text, note) in [
         (
-            file("a.pdf", "data:application/pdf;base64,JVBERi1vbmU="),
+            file("a.pdf", "data:application/pdf;base64,JVBERi1vbmUlJUVPRg=="),
             "[a.pdf: PDF of 1 page, as text]\n[page 1]\none",
             format!("PDF of 1 page {read}"),
         ),
         (
-            file("", "data:application/pdf;base64,JVBERi1vbmU="),
+            file("", "data:application/pdf;base64,JVBERi1vbmUlJUVPRg=="),
             "[file.pdf: PDF of 1 page, as text]\n[page 1]\none",
             format!("PDF of 1 page {read}"),
         ),
         (
-            file("a.PDF", "JVBERi1vbmU="),
+            file("a.PDF", "JVBERi1vbmUlJUVPRg=="),
             "[a.PDF: PDF of 1 page, as text]\n[page 1]\none",
             format!("PDF of 1 page {read}"),
         ),
@@ -135,7 +135,7 @@ fn files_become_what_a_model_can_take() {
         (file("a.txt", "data:text/plain,a%20b"), "[a.txt]\na b", String::new()),
         // What it is called is not what it is.
         (
-            file("a.txt", "data:text/plain;base64,JVBERi1vbmU="),
+            file("a.txt", "data:text/plain;base64,JVBERi1vbmUlJUVPRg=="),
             "[a.txt: PDF of 1 page, as text]\n[page 1]\none",
             format!("PDF of 1 page {read}"),
         ),
@@ -178,7 +178,8 @@ fn files_become_what_a_model_can_take() {
 #[test]
 fn a_tool_may_give_back_a_file() {
     let call = json!({"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"});
-    let output = json!({"type": "function_call_output", "call_id": "c", "output": [file("a.pdf", "JVBERi1vbmU=")]});
+    let output =
+        json!({"type": "function_call_output", "call_id": "c", "output": [file("a.pdf", "JVBERi1vbmUlJUVPRg==")]});
     let (messages, notes) =
         planned(&json!([call, output]), &blind(), Some(&Known { room: 10_000, most: 9 }), None).unwrap();
     assert_eq!(messages[1]["content"], "[a.pdf: PDF of 1 page, as text]\n[page 1]\none");
@@ -190,16 +191,26 @@ fn what_a_provider_takes_goes_as_it_is() {
     let known = Known { room: 10_000, most: 9 };
     let mut native = blind();
     native.request.content.files = true;
-    let parts = [file("a.pdf", "data:application/pdf;base64,JVBERi1vbmU="), file("b", PNG), file("c.txt", "YQ==")];
+    let parts =
+        [file("a.pdf", "data:application/pdf;base64,JVBERi1vbmUlJUVPRg=="), file("b", PNG), file("c.txt", "YQ==")];
     let (messages, notes) = planned(&json!([user(&parts)]), &native, Some(&known), None).unwrap();
-    assert_eq!(messages[0]["content"][0]["file"]["file_data"], "data:application/pdf;base64,JVBERi1vbmU=");
+    assert_eq!(messages[0]["content"][0]["file"]["file_data"], "data:application/pdf;base64,JVBERi1vbmUlJUVPRg==");
     assert_eq!(messages[0]["content"][1]["file"]["file_data"], PNG);
     assert_eq!(messages[0]["content"][2]["text"], "[c.txt]\na");
     assert_eq!(notes, Vec::<String>::new());
+    // What its reader would refuse, in this turn and in all later ones.
+    for (data, why) in [
+        ("JVBERi0xLjcgYW5kIHNvIG9u", "it is damaged"),
+        ("JVBERi0xLjcgdHJhaWxlcjw8L0VuY3J5cHQgNSAwIFI+PnN0YXJ0eHJlZiA5ICUlRU9G", "it needs a password"),
+    ] {
+        let (messages, notes) = planned(&json!([user(&[file("a.pdf", data)])]), &native, Some(&known), None).unwrap();
+        assert_eq!(messages[0]["content"], format!("[a.pdf: PDF omitted: {why}]"));
+        assert_eq!(notes, [format!("PDF left out: {why}")]);
+    }
     // But under its own name.
-    let misnamed = [file("a.txt", "data:text/plain;base64,JVBERi1vbmU="), file("b.pdf", "aGk=")];
+    let misnamed = [file("a.txt", "data:text/plain;base64,JVBERi1vbmUlJUVPRg=="), file("b.pdf", "aGk=")];
     let (messages, _) = planned(&json!([user(&misnamed)]), &native, Some(&known), None).unwrap();
-    assert_eq!(messages[0]["content"][0]["file"]["file_data"], "data:application/pdf;base64,JVBERi1vbmU=");
+    assert_eq!(messages[0]["content"][0]["file"]["file_data"], "data:application/pdf;base64,JVBERi1vbmUlJUVPRg==");
     assert_eq!(messages[0]["content"][1]["text"], "[b.pdf]\nhi");
 
     let mut sees = blind();
@@ -216,23 +227,25 @@ fn what_a_provider_takes_goes_as_it_is() {
 #[test]
 fn nobody_reads_and_some_refuse() {
     let input = |data: &str| json!([user(&[file("a.pdf", data)])]);
-    let (messages, _) = planned(&input("JVBERi1vbmU="), &blind(), None, None).unwrap();
+    let (messages, _) = planned(&input("JVBERi1vbmUlJUVPRg=="), &blind(), None, None).unwrap();
     assert_eq!(messages[0]["content"], "[file omitted: this model cannot read it]");
     let mut strict = blind();
     strict.request.content.lacking = Lacking::Reject;
     let known = Known { room: 10_000, most: 9 };
-    assert!(planned(&input("JVBERi1vbmU="), &strict, Some(&known), None).is_ok());
+    assert!(planned(&input("JVBERi1vbmUlJUVPRg=="), &strict, Some(&known), None).is_ok());
     assert!(planned(&input("AAAA"), &strict, Some(&known), None).is_ok(), "it may be read another time");
     assert!(planned(&input("JVBERi1zZWNyZXQ="), &strict, Some(&known), None).is_err());
-    assert!(planned(&input("JVBERi1vbmU="), &strict, None, None).is_err());
+    assert!(planned(&input("JVBERi1vbmUlJUVPRg=="), &strict, None, None).is_err());
 }
 
 /// The first files of a conversation get the room: what was sent once is sent again as it was.
 #[test]
 fn a_longer_conversation_begins_as_the_shorter_one() {
     let known = Known { room: 7101, most: 9 };
-    let items =
-        [user(&[file("a.pdf", "JVBERi1sb25n")]), user(&[file("b.pdf", "JVBERi1sb25n"), file("c.pdf", "JVBERi1vbmU=")])];
+    let items = [
+        user(&[file("a.pdf", "JVBERi1sb25n")]),
+        user(&[file("b.pdf", "JVBERi1sb25n"), file("c.pdf", "JVBERi1vbmUlJUVPRg==")]),
+    ];
     let (short, notes) = planned(&json!(items[..1]), &blind(), Some(&known), None).unwrap();
     assert_eq!(notes.len(), 1);
     let (long, notes) = planned(&json!(items), &blind(), Some(&known), None).unwrap();
@@ -253,8 +266,8 @@ fn a_longer_conversation_begins_as_the_shorter_one() {
 fn only_so_many_are_read_by_their_place() {
     let known = Known { room: 10_000, most: 2 };
     let items = [
-        user(&[file("a.pdf", "JVBERi1zZWNyZXQ="), file("b.txt", "Yg=="), file("c.pdf", "JVBERi1vbmU=")]),
-        user(&[file("d.pdf", "JVBERi1vbmU="), file("e.txt", "ZQ==")]),
+        user(&[file("a.pdf", "JVBERi1zZWNyZXQ="), file("b.txt", "Yg=="), file("c.pdf", "JVBERi1vbmUlJUVPRg==")]),
+        user(&[file("d.pdf", "JVBERi1vbmUlJUVPRg=="), file("e.txt", "ZQ==")]),
     ];
     let (long, notes) = planned(&json!(items), &blind(), Some(&known), None).unwrap();
     let expected =

@@ -71,7 +71,7 @@ fn the_instructions_the_last_turns_end_and_this_turns_are_marked() {
             vec![0, 1],
             vec![0, 1],
         ),
-        (vec![json!({"role": "developer", "content": "Also this."}), user("Hi")], vec![1, 2], vec![1, 2]),
+        (vec![json!({"role": "developer", "content": "Also this."}), user("Hi")], vec![0, 1], vec![0, 1]),
         (vec![user("Hi"), said], vec![0, 1, 2], vec![0, 1, 2]),
     ];
     for (input, all, not_tools) in cases {

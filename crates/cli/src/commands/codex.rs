@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use server::config::Secret;
+use server::config::{self, Secret};
 
 use crate::args::{CodexArgs, CodexCommand, Consent, Flags, SetupArgs, home, variable};
 use crate::prompt;
@@ -24,7 +24,7 @@ use crate::prompt;
 /// What the provider is called in Codex's configuration, and what the files are called that are ours there.
 const PROVIDER: &str = "godex";
 /// Holds the key for a godex, as Codex's `env_key` names it.
-const KEY_VARIABLE: &str = "GODEX_API_KEY";
+const KEY_VARIABLE: &str = config::OWN_VARIABLE;
 
 pub(crate) fn run(flags: &Flags, args: &CodexArgs) -> anyhow::Result<ExitCode> {
     match &args.command {
@@ -60,7 +60,7 @@ fn own_key() -> Option<Secret> {
 /// What a client of this godex sends: the user's key, if there is one. Where none is needed, most clients still insist on
 /// sending something.
 pub(crate) fn client_key() -> Secret {
-    own_key().unwrap_or_else(|| Secret::new("unused".to_owned()))
+    own_key().unwrap_or_else(|| Secret::new(config::UNWANTED.to_owned()))
 }
 
 /// The folder of Codex's configuration, sign-in and sessions.

@@ -100,6 +100,9 @@ const TOO_LONG: &[&str] = &[
      tokens, resulting in a maximum input length of 99072 tokens. Please reduce the length of the input prompt. \
      (parameter=input_tokens, value=140000)",
     "Input length 140000 exceeds the maximum length 131072",
+    "Context size has been exceeded.",
+    "number of input tokens (83121) have exceeded max_prompt_tokens (65536) limit.",
+    "Prompt tokens too long",
     "Total message token length exceed model limit",
     "Input is too long: too many total text bytes: 21000000 > 20000000",
     "The maximum supported sequence length is 16384, but the prompt has 20000 tokens",
@@ -435,6 +438,53 @@ fn what_godex_adds_is_done_without_where_it_is_refused() {
         let refusal = failure("anthropic", 400, &body).weighed(request.as_bytes(), body.as_bytes()).unsupported;
         let found = refusal.and_then(|refusal| Some((refusal.unsupported.within(request.as_bytes())?, refusal.proof)));
         assert_eq!(found.map(|(unsupported, proof)| (unsupported.member(), proof)), expected, "{message} {members}");
+    }
+}
+
+/// What a conversation has and a server does not take would be refused in every later turn, too.
+#[test]
+fn what_is_in_the_messages_is_told_otherwise_where_it_is_refused() {
+    let said = |message: &str| format!(r#"{{"error":{{"message":{message:?},"type":"invalid_request_error"}}}}"#);
+    let typed = |message: &str| {
+        format!(r#"{{"type":"error","error":{{"type":"invalid_request_error","message":{message:?}}}}}"#)
+    };
+    let asked = |parts: &str| format!(r#"{{"model":"m","messages":[{parts}]}}"#);
+    let (system, user) = (r#"{"role":"system","content":"s"}"#, r#"{"role":"user","content":"u"}"#);
+    let pdf = r#"{"role":"user","content":[{"type":"document","source":{}}]}"#;
+    let of_tool = r#"{"role":"user","content":[{"type":"tool_result","content":[{"type":"document","source":{}}]}]}"#;
+    let template = said("Error: System message must be at the beginning.");
+    let invalid = typed("messages.2.content.0.pdf.source.base64.data: The PDF specified was not valid.");
+    let locked = typed("The PDF specified is password protected.");
+    for (spec, body, request, expected) in [
+        ("vllm", &template, asked(&[user, system].join(",")), Some((Unsupported::LateSystem, Proof::Words))),
+        (
+            "llamacpp",
+            &template,
+            asked(&[system, user, system].join(",")),
+            Some((Unsupported::LateSystem, Proof::Words)),
+        ),
+        ("vllm", &template, asked(&[system, user].join(",")), None),
+        ("anthropic", &invalid, asked(pdf), Some((Unsupported::Files, Proof::Hearsay))),
+        ("bedrock-anthropic", &locked, asked(of_tool), Some((Unsupported::Files, Proof::Hearsay))),
+        ("anthropic", &locked, asked(user), None),
+    ] {
+        let failure = failure(spec, 400, body).weighed(request.as_bytes(), body.as_bytes());
+        let found = failure.unsupported.filter(|refusal| refusal.unsupported.is_in(request.as_bytes()));
+        let expected = expected.map(|(unsupported, proof)| Refusal { unsupported, proof });
+        assert_eq!(found, expected, "{spec}: {body}");
+    }
+}
+
+/// Whatever status a server gives it.
+#[test]
+fn a_context_that_is_full_is_no_failure_of_the_server() {
+    let body = r#"{"error":{"code":500,"message":"Context size has been exceeded.","type":"server_error"}}"#;
+    let nested = r#"{"error":{"message":"Bad Request","type":"AI_APICallError","param":{"error":"prompt is too long: 215000 tokens > 200000 maximum"}}}"#;
+    let coded = r#"{"error":{"code":"tokens_too_long","message":"no"}}"#;
+    for (spec, status, body) in
+        [("llamacpp", 500, body), ("lmstudio", 400, body), ("vercel", 400, nested), ("qianfan", 400, coded)]
+    {
+        assert_eq!(failure(spec, status, body).class, FailureClass::ContextOverflow, "{spec} {body}");
     }
 }
 

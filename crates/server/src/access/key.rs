@@ -5,10 +5,8 @@
 use aws_lc_rs::digest::{SHA256, digest};
 
 use crate::clock;
-use crate::config::Secret;
+use crate::config::{KEY_PREFIX as PREFIX, Secret};
 
-/// What every key that is made here begins with.
-const PREFIX: &str = "gdx_";
 /// 62^27 > 2^160.
 const RANDOM: usize = 27;
 /// 62^6 > 2^32.

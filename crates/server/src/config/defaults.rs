@@ -3,6 +3,7 @@
 use providers::yaml::Reader;
 use providers::{Gap, Library, Provider, Wire, resolve_named};
 
+use super::client_key::for_provider;
 use super::provider::{UNSENDABLE, can_be_sent, listed};
 use super::{KeyFrom, Problem, ProviderConfig, Secret, Sources, Timeouts, TransportConfig};
 
@@ -19,7 +20,7 @@ pub(super) struct Found {
 /// keys are there are read.
 pub(super) fn from_environment(reader: &Reader<'_>, sources: &Sources<'_>) -> Found {
     let (mut found, mut taken) = (Found::default(), Vec::new());
-    let is_set = |name: &str| (sources.env)(name).is_some_and(|value| !value.trim().is_empty());
+    let is_set = |name: &str| for_provider(sources.env, name).is_some();
     for name in Library::BUILTIN.names() {
         let variables = Library::BUILTIN.key_variables(name);
         let Some(variable) = variables.into_iter().find(|variable| is_set(variable)) else { continue };
@@ -28,7 +29,7 @@ pub(super) fn from_environment(reader: &Reader<'_>, sources: &Sources<'_>) -> Fo
         }
         let provider = resolve_named(Library::BUILTIN, name, sources.env).ok();
         let Some(provider) = provider.filter(|provider| provider.automatic) else { continue };
-        let key = (sources.env)(variable).unwrap_or_default().trim().to_owned();
+        let key = for_provider(sources.env, variable).unwrap_or_default();
         let url = match provider.address(sources.env) {
             Ok(Some(url)) if provider.wire != Wire::Demo => url,
             // Without an address of its own it needs a configuration.

@@ -337,6 +337,36 @@ fn a_key_from_the_environment_goes_only_where_it_belongs() {
     }
 }
 
+/// A token is for the address that its spec has. Where that has none of its own, it is for the one that the entry names.
+#[test]
+fn the_token_of_a_command_goes_only_where_it_belongs() {
+    let auth = "auth: {command: [print-token]}";
+    let here = "endpoint: {base_url: http://localhost:1}";
+    let there = "endpoint: {base_url: https://x.example}";
+    for (provider, expected) in [
+        (format!("mine: {{spec: {{extends: vllm, {auth}}}, {here}}}"), Some("print-token")),
+        (format!("mine: {{spec: {{extends: vllm, {auth}, {here}}}}}"), Some("print-token")),
+        (format!("mine: {{spec: {{{auth}}}, {there}}}"), Some("print-token")),
+        (format!("mine: {{spec: {{extends: vllm, {auth}, {there}}}, {here}}}"), None),
+        (format!("mine: {{spec: vertex-anthropic, {here}}}"), None),
+    ] {
+        let config = load_text(&format!("providers:\n  {provider}"), &[], Overrides::default()).unwrap();
+        let token = config.providers[0].provider.token.as_ref();
+        assert_eq!(token.map(providers::TokenCommand::program), expected, "{provider}");
+    }
+}
+
+#[test]
+fn what_godex_env_sets_is_no_provider() {
+    for (key, expected) in
+        [("sk-a-key", vec!["openai", "demo"]), ("unused", vec!["demo"]), ("gdx_0123456789", vec!["demo"])]
+    {
+        let config = load_text("", &[("OPENAI_API_KEY", key)], Overrides::default()).unwrap();
+        let names: Vec<&str> = config.providers.iter().map(|provider| &*provider.name).collect();
+        assert_eq!(names, expected, "{key}");
+    }
+}
+
 #[test]
 fn flags_win_over_the_environment_over_the_file() {
     let text = "server: {host: localhost, port: 1}\nlogging: {level: warn}";

@@ -40,7 +40,11 @@ mod tests {
                     8000 tokens and your request has 5 input tokens (9000 > 8000 - 5).";
         let openai = "This model's maximum context length is 8000 tokens. However, you requested 9005 tokens (5 in the \
                       messages, 9000 in the completion).";
+        let anthropic = "input length and `max_tokens` exceed context limit: 10 + 64000 > 60000, decrease input length or \
+                         `max_tokens` and try again";
         for (message, body, input, is_limit) in [
+            (anthropic, r#"{"max_tokens":64000}"#, 10, true),
+            (anthropic, r#"{"max_tokens":16000}"#, 50_000, false),
             (vllm, r#"{"max_tokens":9000}"#, 5, true),
             (vllm, r#"{"max_completion_tokens":9000}"#, 5, true),
             (openai, r#"{"max_output_tokens":9000}"#, 5, true),

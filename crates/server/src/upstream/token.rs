@@ -28,8 +28,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const REST: Duration = Duration::from_secs(5);
 /// Refused tokens lead to a run no more often than this: a token that is new is refused for another reason.
 const RENEWALS: Duration = Duration::from_secs(10);
-/// More than this nobody prints.
-const OUTPUT: u64 = 64 * 1024;
+/// More than this is no token: servers refuse such headers.
+const OUTPUT: usize = 16 * 1024;
+const TOO_MUCH: &str = "it printed more than any token has";
 /// So much of what the command complains about is told.
 const COMPLAINT: usize = 200;
 /// How long its outputs are read when it has ended.
@@ -140,17 +141,19 @@ impl Source {
         }
     }
 
-    /// Waits for a run: its own, or that of who is before it.
+    /// Waits for a run: its own, or that of who is before it. Where that fails, the last token is tried: it may last longer
+    /// than was said, and whether it does, the provider knows.
     async fn fetch(&self) -> Result<Arc<Token>, Failure> {
         let turn = self.turn.acquire().await;
         let _turn = turn.map_err(|_| Failure::new(FailureClass::Auth, "No token can be had any more."))?;
         if let Some(token) = self.token() {
             return Ok(token);
         }
-        match self.resting() {
+        let fetched = match self.resting() {
             Some(failure) => Err(failure),
             None => self.run().await,
-        }
+        };
+        fetched.or_else(|failure| self.lock().token.clone().ok_or(failure))
     }
 
     /// What the last run failed with, if that was just now.
@@ -221,6 +224,10 @@ impl Source {
         let status = read_until(reads, ended).await;
         let printed = Secret::new(String::from_utf8_lossy(&out).trim().to_owned());
         let status = status.map_err(|error| error.to_string())?;
+        // One that prints on is ended by the end of its pipe, which says nothing.
+        if out.len() >= OUTPUT {
+            return Err(TOO_MUCH.to_owned());
+        }
         if status.success() {
             return Ok(printed);
         }
@@ -253,7 +260,7 @@ async fn read_until<T>(reads: impl Future<Output = ((), ())>, ended: impl Future
 async fn read(stream: Option<impl AsyncRead + Unpin>, bytes: &mut Vec<u8>) {
     if let Some(stream) = stream {
         // What could be read is what there is; how the command ended says the rest.
-        let _ = stream.take(OUTPUT).read_to_end(bytes).await;
+        let _ = stream.take(OUTPUT as u64).read_to_end(bytes).await;
     }
 }
 
@@ -302,7 +309,20 @@ mod tests {
         };
         assert!(why(&["/nowhere/godex-token"]).await.starts_with("it does not start: No such file"));
         assert_eq!(why(&["true"]).await, "it printed nothing");
+        assert_eq!(why(&["sh", "-c", "head -c 99999 /dev/zero | tr '\\0' x"]).await, TOO_MUCH);
         assert_eq!(why(&["sh", "-c", "echo no sk-0123456789 >&2; exit 3"]).await, "exit status: 3: no [redacted]");
+    }
+
+    #[tokio::test]
+    async fn a_token_is_used_beyond_its_time_while_there_is_no_other() {
+        let failing = tokens(&["false"]);
+        let old = failing.0.token_of(Secret::new("tok-old-0123456789".to_owned()), Instant::now()).unwrap();
+        failing.0.lock().token = Some(Arc::new(Token { over: Instant::now(), ..old }));
+        for _ in 0..2 {
+            assert_eq!(failing.current().await.unwrap().value.expose(), "tok-old-0123456789");
+        }
+        let token = failing.current().await.unwrap();
+        assert!(failing.instead_of(&token).await.is_none());
     }
 
     /// Requests at once are refused at once: one run is for all of them, however long it takes.

@@ -149,6 +149,11 @@ impl Decoder {
         match &line[..colon] {
             b"data" => self.add_data(value, to),
             b"event" => self.name = Some((value, to)),
+            // Older servers of llama.cpp end a stream so.
+            b"error" if line.get(value - from) == Some(&b'{') => {
+                self.name = Some((from, from + colon));
+                self.add_data(value, to);
+            }
             // `id`, `retry`, comments, and what the specification does not know.
             _ => {}
         }

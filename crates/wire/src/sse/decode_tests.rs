@@ -30,6 +30,8 @@ fn events_as_the_specification_has_them() {
         ("data\n\n", vec![("", "")]),
         ("data: cut", vec![]),
         ("data: a\ndata\ndata: b\n\n", vec![("", "a\n\nb")]),
+        // A field that the specification does not have, where it cannot be anything else.
+        ("data: a\n\nerror: {\"x\":1}\n\nerror: words\n\n", vec![("", "a"), ("error", "{\"x\":1}")]),
     ] {
         let expected: Vec<_> = expected.into_iter().map(|(n, d)| (n.to_owned(), d.to_owned())).collect();
         assert_eq!(events(&[input.as_bytes()]), expected, "{input:?}");

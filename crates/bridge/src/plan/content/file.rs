@@ -39,13 +39,16 @@ impl Renderer<'_> {
             return self.image_file(&url, file.detail, at);
         }
         if let Some(pdf) = inline.pdf() {
-            return match inline.pdf_type().filter(|_| self.rules.files) {
-                Some(media_type) => {
+            let native = inline.pdf_type().filter(|_| self.rules.files);
+            // One that its reader refuses would be refused in every later turn, too.
+            let trouble = native.and_then(|_| inline.pdf_trouble());
+            return match native {
+                Some(media_type) if trouble.is_none() => {
                     let data = inline.data_url(media_type).map_or_else(|| data.into(), |url| Str::Ours(url.into()));
                     ContentPiece::Media(chat::Part::File { filename: file.filename, data })
                 }
-                None if self.rules.files => self.unread(&name, PdfUnread::Damaged.words(), at),
-                None => self.pdf(&name, pdf, at),
+                _ if self.rules.files => self.unread(&name, trouble.unwrap_or(PdfUnread::Damaged).words(), at),
+                _ => self.pdf(&name, pdf, at),
             };
         }
         match inline.text() {

@@ -2,6 +2,10 @@
 
 use std::borrow::Cow;
 
+use memchr::memmem;
+
+use crate::plan::PdfUnread;
+
 /// Names by which text is recognised when no media type says so.
 const TEXT_NAMES: &[&str] = &[
     ".txt", ".md", ".json", ".jsonl", ".yaml", ".yml", ".toml", ".csv", ".tsv", ".xml", ".html", ".css", ".js", ".ts",
@@ -27,6 +31,8 @@ const PDF_MAGIC: &[u8] = b"%PDF-";
 const HEAD: usize = 64;
 /// Those among which a PDF says that it is one, whatever may be before that: 1,024 bytes.
 const PDF_HEAD: usize = 1366;
+/// Those at its end that say where its parts are: 8 KiB.
+const PDF_TAIL: usize = 10_924;
 
 /// A file with what its part says of it.
 #[derive(Debug, Clone, Copy)]
@@ -93,6 +99,16 @@ impl<'t> InlineFile<'t> {
     /// The media type of a PDF that its bytes say it is, for those who read it themselves.
     pub(crate) fn pdf_type(&self) -> Option<&'static str> {
         (self.encoding == Encoding::Base64 && self.pdf().is_some() && self.says_pdf()).then_some(PDF)
+    }
+
+    /// Why nobody else could read a PDF either, as far as its end says that.
+    pub(super) fn pdf_trouble(&self) -> Option<PdfUnread> {
+        let end = self.tail(PDF_TAIL)?;
+        let has = |words: &[u8]| memmem::find(&end, words).is_some();
+        if has(b"/Encrypt") {
+            return Some(PdfUnread::Encrypted);
+        }
+        (!has(b"%%EOF") && !has(b"startxref")).then_some(PdfUnread::Damaged)
     }
 
     /// The media type of an image, where it is of a kind that models see.
@@ -166,6 +182,15 @@ impl<'t> InlineFile<'t> {
 
     fn is_unsaid(&self) -> bool {
         self.media_type.is_empty() || self.media_type == "application/octet-stream"
+    }
+
+    /// How it ends: what is in so many digits, a multiple of four. None where that takes reading all of it.
+    fn tail(&self, digits: usize) -> Option<Vec<u8>> {
+        let data = standard(self.data.trim_ascii_end()).and_then(|data| match data {
+            Cow::Borrowed(data) if self.encoding == Encoding::Base64 => Some(data),
+            _ => None,
+        })?;
+        base64(data.get(data.len().saturating_sub(digits)..)?)
     }
 
     /// How it begins: what is in so many digits.

@@ -96,7 +96,11 @@ fn is_possible(schema: Raw<'_>) -> bool {
         // Only what is inside of the document itself.
         "$ref" => value.text().is_some_and(|target| target.decode().starts_with('#')),
         "properties" | "$defs" | "definitions" => value.fields().all(|(_, inner)| is_possible(inner)),
-        "allOf" => value.elements().all(|inner| is_possible(inner) && inner.get("$ref").is_none()),
+        // Each is closed: of several nothing fits all.
+        "allOf" => {
+            value.elements().count() < 2
+                && value.elements().all(|inner| is_possible(inner) && inner.get("$ref").is_none())
+        }
         "anyOf" | "oneOf" | "prefixItems" => value.elements().all(is_possible),
         "items" => is_possible(value),
         "enum" => value.elements().all(is_plain_value),
@@ -280,6 +284,7 @@ mod tests {
             r##"{"type":"object","properties":{"a":{"$ref":"#/$defs/A"}}}"##,
             // Some things are not compiled.
             r##"{"$defs":{"A":{"type":"string"}},"type":"object","properties":{"a":{"allOf":[{"$ref":"#/$defs/A"}]}}}"##,
+            r#"{"allOf":[{"type":"object","properties":{"a":{}}},{"type":"object","properties":{"b":{}}}]}"#,
             r#"{"type":"object","properties":{"a":{"enum":["x",{"y":1}]}}}"#,
             r#"{"type":"object","properties":{"a":{"const":{"y":1}}}}"#,
         ] {

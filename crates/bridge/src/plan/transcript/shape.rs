@@ -39,8 +39,10 @@ pub(in crate::plan) fn shape<'a>(
             }
             out.push(Message::Assistant { content, tool_calls: Vec::new(), replay: wire::chat::Replay::default() });
         }
-        match (rules.turns, out.last_mut()) {
-            (Turns::Merged, Some(last)) => {
+        // Some templates take one system message and no more, at the start; to all others one says the same.
+        let leads = leading && matches!(message, Message::Plain { role: "system", .. });
+        match out.last_mut() {
+            Some(last) if leads || rules.turns == Turns::Merged => {
                 if let Some(message) = merge(last, message) {
                     out.push(message);
                 }

@@ -188,7 +188,7 @@ fn media_become_blocks() {
         block["title"] = "a.pdf".into();
         block
     };
-    let (png, jpeg, one) = ("iVBORw0KGgoAAAANSUhEUg==", "/9j/4AAQ", "JVBERi1vbmU=");
+    let (png, jpeg, one) = ("iVBORw0KGgoAAAANSUhEUg==", "/9j/4AAQ", "JVBERi1vbmUlJUVPRg==");
     let omitted = text("[image omitted: this model cannot read it]");
     let no_access = |what: &str| text(&format!("[{what} omitted: this model has no access to it]"));
     for (input, expected) in [
@@ -212,7 +212,7 @@ fn media_become_blocks() {
         (image("data:,"), omitted),
         (pdf(&format!("data:application/pdf;base64,{one}")), named(base64("document", "application/pdf", one))),
         (pdf(one), named(base64("document", "application/pdf", one))),
-        (pdf("JVBERi1v\nbmU"), named(base64("document", "application/pdf", one))),
+        (pdf("JVBERi1v\nbmUlJUVPRg"), named(base64("document", "application/pdf", one))),
         (pdf(png), base64("image", "image/png", png)),
         (pdf("UEsDBAoAAAAAAA=="), text("[a.pdf: PDF omitted: it is damaged]")),
         (part(json!({"type": "input_file", "file_data": one})), base64("document", "application/pdf", one)),

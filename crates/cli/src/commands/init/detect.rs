@@ -120,8 +120,9 @@ fn known(spec: &str) -> Option<Known> {
     Some(Known { spec, provider, found })
 }
 
+/// Whether a provider's key is there.
 pub(super) fn is_set(name: &str) -> bool {
-    variable(name).is_some_and(|value| !value.trim().is_empty())
+    config::for_provider(&variable, name).is_some()
 }
 
 /// Who answers at these addresses, and which spec fits. Several kinds of server use the same port, so what a list of models

@@ -262,7 +262,11 @@ fn body(model: &str, input: &[Value]) -> Vec<u8> {
     });
     let tool = json!({"type": "function", "name": "get_weather", "description": "The weather in a city, now.",
         "parameters": parameters, "strict": true});
-    let body = json!({"model": model, "input": input, "tools": [tool], "stream": true, "store": false,
+    // As agents begin: some templates take no second system message.
+    let developer = json!({"role": "developer", "content": "Use the tools that you have where they help."});
+    let input: Vec<&Value> = std::iter::once(&developer).chain(input).collect();
+    let body = json!({"model": model, "instructions": "You are an assistant that is tried out.", "input": input,
+        "tools": [tool], "stream": true, "store": false,
         "include": ["reasoning.encrypted_content"]});
     body.to_string().into_bytes()
 }

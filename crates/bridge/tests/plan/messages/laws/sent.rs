@@ -94,7 +94,7 @@ pub(super) fn rich() -> impl Strategy<Value = Value> {
     let files = json!([
         {"type": "input_text", "text": "See."},
         {"type": "input_image", "image_url": "https://a.b/c.png"},
-        {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERi0="},
+        {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERi0lJUVPRg=="},
         {"type": "input_file", "file_url": "https://a.b/c.pdf"},
     ]);
     let searched = json!([
