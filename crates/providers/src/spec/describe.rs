@@ -187,7 +187,7 @@ fn place_keys() -> Vec<SpecKey> {
             ..whole(
                 "auth",
                 "How the key is sent. A `command` prints a token, which is sent as `bearer` where there is no key: it is \
-                 run without a shell, again before `ttl` (`15m`) is over, and once when the token is refused, not sooner than 10 seconds after the last time.",
+                 run without a shell, again before `ttl` (`15m`) is over, and once when the token is refused, not sooner than 10 seconds after the last time. While it fails, the last token is used until it is refused.",
                 "",
             )
         },
