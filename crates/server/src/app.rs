@@ -255,7 +255,9 @@ impl Runtime {
         self.files.forget();
         self.prefixes.forget();
         self.grammars.forget();
-        self.tidy();
+        self.mcp.tidy();
+        let connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        connections.values().for_each(|(_, _, connections)| connections.shed());
     }
 
     /// Forgets what is in memory of a tenant. Where it is not known whose something is, all of it is forgotten: it would be

@@ -89,6 +89,7 @@ pub use bridge::{NoteCode, note_code};
 use config::Config;
 pub use error::Code as ErrorCode;
 pub use hosted::search::search;
+pub use limits::tidy_thread;
 use listen::Tls;
 pub use metrics::{METRICS, MetricKind, MetricRow};
 use metrics_listener::MetricsListener;

@@ -39,6 +39,7 @@ use crate::tasks::spawn_service;
 use bank::{Away, Bank, LEASE};
 pub(crate) use estimate::Tokens;
 pub(crate) use load::Load;
+pub use memory::tidy_thread;
 pub(crate) use permit::Permit;
 use permit::Taken;
 pub(crate) use rate::Rates;

@@ -156,6 +156,13 @@ impl UpstreamClient {
             client.tidy();
         }
     }
+
+    /// Closes idle connections.
+    pub(crate) fn shed(&self) {
+        if let Self::Http(client) = self {
+            client.shed();
+        }
+    }
 }
 
 impl AnswerBody {

@@ -24,8 +24,9 @@ pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
     }
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    // What a thread has freed goes back to the system when it ends: a large request must not be felt for long.
-    runtime.worker_threads(threads).thread_keep_alive(Duration::from_secs(1));
+    // What a thread has freed goes back to the system when it ends: a large request must not be felt for long. Those that
+    // stay give it back when the server asks for it.
+    runtime.worker_threads(threads).thread_keep_alive(Duration::from_secs(1)).on_thread_park(server::tidy_thread);
     let runtime = runtime.enable_all().build().context("cannot start the runtime")?;
     let ended = runtime.block_on(async {
         let signals = Mutex::new(listen()?);

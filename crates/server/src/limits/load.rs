@@ -2,17 +2,29 @@
 //! what runs can end.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use super::memory;
+use super::memory::{self, Used};
 use crate::config::LimitsConfig;
 use crate::error::{ApiError, Code};
+use crate::tasks::spawn_service;
 
 /// How often it is looked how much memory there is.
 const LOOK: Duration = Duration::from_millis(200);
+
+/// Every so many looks the threads are asked for what they keep, while there is not much left.
+const THREADS: u32 = 5;
+
+/// What a turn is taken for until it can be measured: itself, its client's connection, and the one to its provider. What a
+/// request brings is counted elsewhere.
+const TURN: u64 = 128 << 10;
+
+/// So many turns there is always room for, as far as can be said before they are measured: how much the process takes by
+/// itself is a guess as well.
+const FEW: usize = 8;
 
 /// Of the memory that may be used, in percent: where each state begins, and where it ends.
 const HIGH: (u64, u64) = (85, 80);
@@ -47,8 +59,25 @@ pub(crate) struct Load {
     turns: AtomicUsize,
     most_turns: usize,
     memory: Option<u64>,
+    /// As many turns as there is memory for.
+    room: AtomicUsize,
+    /// Whether somebody was sent away since the last look because there was no room.
+    crowded: AtomicBool,
     pressure: AtomicU8,
     pressed: Notify,
+}
+
+/// What the looks at the memory have shown so far.
+#[derive(Debug)]
+struct Seen {
+    pressure: Pressure,
+    /// The least that was ever used: what the process takes by itself, pages of files with it, so that those of the program
+    /// need not be read again and again while it is busy.
+    least: u64,
+}
+
+impl Seen {
+    const NOTHING: Self = Self { pressure: Pressure::None, least: u64::MAX };
 }
 
 impl Load {
@@ -57,6 +86,8 @@ impl Load {
             turns: AtomicUsize::new(0),
             most_turns: config.turns.unwrap_or(usize::MAX),
             memory: config.memory.or_else(memory::limit),
+            room: AtomicUsize::new(usize::MAX),
+            crowded: AtomicBool::new(false),
             pressure: AtomicU8::new(Pressure::None as u8),
             pressed: Notify::new(),
         })
@@ -64,12 +95,22 @@ impl Load {
 
     /// A turn begins, and is there until this is dropped.
     pub(super) fn enter(self: &Arc<Self>) -> Result<Place, ApiError> {
-        self.takes_turns()?;
-        let more = |turns: usize| (turns < self.most_turns).then_some(turns + 1);
+        self.has_memory()?;
+        let most = self.most_turns.min(self.room.load(Ordering::Relaxed));
+        let more = |turns: usize| (turns < most).then_some(turns + 1);
         match self.turns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) {
             Ok(_) => Ok(Place(Arc::clone(self))),
-            Err(_) => Err(busy()),
+            Err(turns) => Err(self.full(turns)),
         }
+    }
+
+    /// Why there is no place beside so many turns.
+    fn full(&self, turns: usize) -> ApiError {
+        if turns >= self.most_turns {
+            return busy();
+        }
+        self.crowded.store(true, Ordering::Relaxed);
+        short_of_memory()
     }
 
     /// How many turns there are now.
@@ -96,7 +137,8 @@ impl Load {
     /// Whether turns may begin, as far as can be said before one does.
     pub(crate) fn takes_turns(&self) -> Result<(), ApiError> {
         self.has_memory()?;
-        if self.turns.load(Ordering::Relaxed) >= self.most_turns { Err(busy()) } else { Ok(()) }
+        let (turns, room) = (self.turns(), self.room.load(Ordering::Relaxed));
+        if turns >= self.most_turns.min(room) { Err(self.full(turns)) } else { Ok(()) }
     }
 
     /// Whether anything may begin.
@@ -116,31 +158,57 @@ impl Load {
         tracing::debug!(limit, "memory is watched");
         let mut ticks = tokio::time::interval(LOOK);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut pressure = Pressure::None;
+        let (mut seen, mut looks) = (Seen::NOTHING, 0_u32);
         loop {
             ticks.tick().await;
             let Some(used) = memory::used() else { return std::future::pending().await };
-            if used > limit / 2 {
+            if used.own > limit / 2 {
                 memory::return_unused();
+                looks = looks.wrapping_add(1);
+                if looks.is_multiple_of(THREADS) {
+                    tidy_threads();
+                }
             }
-            let now = pressure.after(used, limit);
-            if now != pressure {
-                self.changes(pressure, now, used, limit);
-            }
-            pressure = now;
+            self.look(&mut seen, used, limit);
         }
     }
 
-    fn changes(&self, before: Pressure, now: Pressure, used: u64, limit: u64) {
+    /// Decides what may begin until the next look.
+    fn look(&self, seen: &mut Seen, used: Used, limit: u64) {
+        seen.least = seen.least.min(used.resident);
+        let line = limit / 100 * HIGH.0;
+        let turns_in = |bytes: u64| usize::try_from(bytes / TURN).unwrap_or(usize::MAX);
+        // A turn that has just begun is not in what is measured, but was counted: so all of them together must fit beside
+        // what the process takes by itself, and new ones into what is left.
+        let all = turns_in(line.saturating_sub(seen.least)).max(FEW);
+        let new = self.turns().saturating_add(turns_in(line.saturating_sub(used.own)));
+        self.room.store(all.min(new), Ordering::Relaxed);
+        let (before, now) = (seen.pressure, seen.pressure.after(used.own, limit));
+        seen.pressure = now;
+        let crowded = self.crowded.swap(false, Ordering::Relaxed) && used.own > limit / 4 * 3;
+        if now != before {
+            self.changes(now, used.own, limit);
+        }
+        if now > before || crowded {
+            self.pressed.notify_one();
+        }
+    }
+
+    fn changes(&self, now: Pressure, used: u64, limit: u64) {
         self.pressure.store(now as u8, Ordering::Relaxed);
         match now {
             Pressure::None => tracing::info!(used, limit, "there is memory again"),
             Pressure::High => tracing::warn!(used, limit, "memory is short: no new turns"),
             Pressure::Critical => tracing::error!(used, limit, "memory is short: no new requests"),
         }
-        if now > before {
-            self.pressed.notify_one();
-        }
+    }
+}
+
+/// Has every thread give back what it keeps: those that rest are woken, since they do it before they rest.
+pub(super) fn tidy_threads() {
+    memory::ask_threads();
+    for _ in 0..tokio::runtime::Handle::current().metrics().num_workers() {
+        spawn_service(tokio::task::yield_now());
     }
 }
 
@@ -190,14 +258,7 @@ mod tests {
 
     #[test]
     fn no_more_turns_than_may_be_and_none_without_memory() {
-        let load = |turns| Load {
-            turns: AtomicUsize::new(0),
-            most_turns: turns,
-            memory: None,
-            pressure: AtomicU8::new(0),
-            pressed: Notify::new(),
-        };
-        let load = Arc::new(load(2));
+        let load = load(2);
         let (one, _other) = (load.enter().unwrap(), load.enter().unwrap());
         let refused = load.enter().unwrap_err();
         assert_eq!((refused.status.as_u16(), refused.retry_after), (503, Some(1)));
@@ -205,11 +266,73 @@ mod tests {
         let again = load.enter();
         assert!(again.is_ok());
         drop(again);
-        load.changes(Pressure::None, Pressure::High, 0, 0);
+        load.changes(Pressure::High, 0, 0);
         assert!(load.enter().is_err() && load.takes_requests().is_ok());
-        load.changes(Pressure::High, Pressure::Critical, 0, 0);
+        load.changes(Pressure::Critical, 0, 0);
         assert!(load.takes_requests().is_err());
-        load.changes(Pressure::Critical, Pressure::None, 0, 0);
+        load.changes(Pressure::None, 0, 0);
         assert!(load.enter().is_ok());
+    }
+
+    /// Turns that begin between two looks are counted before they can be measured.
+    #[test]
+    fn as_many_turns_begin_as_there_is_memory_for() {
+        const MIB: u64 = 1 << 20;
+        // The limit, what was used at first and is now (of its own, with files), turns that run, how many there may be.
+        for (limit, first, own, resident, turns, room) in [
+            (64, 40, 14, 43, 0, 115),
+            (128, 43, 15, 43, 0, 526),
+            (128, 43, 15, 43, 500, 526),
+            // What came back to nobody leaves less for new ones; those that run are in what is measured.
+            (128, 43, 88, 120, 0, 166),
+            (128, 43, 88, 120, 100, 266),
+            (128, 43, 100, 130, 300, 370),
+            (2048, 43, 100, 130, 300, 13_426),
+            // What the process takes by itself is more than a small limit: a few can always be tried.
+            (64, 70, 41, 70, 0, FEW),
+            (64, 70, 41, 70, 8, FEW),
+        ] {
+            let (load, mut seen) = (load(usize::MAX), Seen::NOTHING);
+            load.look(&mut seen, Used { own: 14 * MIB, resident: first * MIB }, limit * MIB);
+            load.turns.store(turns, Ordering::Relaxed);
+            load.look(&mut seen, Used { own: own * MIB, resident: resident * MIB }, limit * MIB);
+            let found = load.room.load(Ordering::Relaxed);
+            assert_eq!(found, room, "{limit} MiB: {first}, then {own} of {resident} with {turns} turns");
+            let places: Vec<_> = std::iter::from_fn(|| load.enter().ok()).collect();
+            assert_eq!(places.len(), room - turns, "{limit} MiB");
+            assert!(load.takes_turns().is_err() && load.crowded.load(Ordering::Relaxed));
+            drop(places);
+            assert!(turns == room || load.takes_turns().is_ok());
+        }
+    }
+
+    /// Pages of files come and go; and once what turns took is given back, there is memory again.
+    #[test]
+    fn only_what_cannot_be_taken_back_is_a_shortage() {
+        let (load, mut seen) = (load(usize::MAX), Seen::NOTHING);
+        let mut look = |own, resident| load.look(&mut seen, Used { own, resident }, 100 << 20);
+        for (own, resident, fits, pressure) in [
+            (15, 43, true, 0),
+            (70, 99, true, 0),
+            (85, 90, false, 1),
+            (96, 97, false, 2),
+            (84, 99, false, 1),
+            (60, 120, true, 0),
+        ] {
+            look(own << 20, resident << 20);
+            assert_eq!((load.enter().is_ok(), load.pressure()), (fits, pressure), "{own} of {resident}");
+        }
+    }
+
+    fn load(most_turns: usize) -> Arc<Load> {
+        Arc::new(Load {
+            turns: AtomicUsize::new(0),
+            most_turns,
+            memory: None,
+            room: AtomicUsize::new(usize::MAX),
+            crowded: AtomicBool::new(false),
+            pressure: AtomicU8::new(0),
+            pressed: Notify::new(),
+        })
     }
 }

@@ -391,6 +391,14 @@ impl HttpClient {
         self.tokens.as_ref().and_then(Tokens::redactor).unwrap_or_else(|| self.redactor.clone())
     }
 
+    /// Closes idle connections.
+    pub(super) fn shed(&self) {
+        match &self.transport {
+            Transport::Http1(pool) => pool.shed(),
+            Transport::Http2(shards) => shards.tidy(),
+        }
+    }
+
     /// Closes idle connections that nobody will want.
     pub(super) fn tidy(&self) {
         match &self.transport {

@@ -131,6 +131,11 @@ impl Pool {
         idle.retain_mut(|(link, since)| since.elapsed() < IDLE && link.is_usable());
         idle.shrink_to(64);
     }
+
+    /// Closes all that nobody uses: memory is short, and each has buffers.
+    pub(super) fn shed(&self) {
+        drop(std::mem::take(&mut *self.idle.lock().unwrap_or_else(PoisonError::into_inner)));
+    }
 }
 
 impl HttpBody {

@@ -85,6 +85,11 @@ impl Connections {
         self.replicas.all().iter().for_each(|replica| replica.client.tidy());
     }
 
+    /// Closes those that nobody uses at the moment.
+    pub(crate) fn shed(&self) {
+        self.replicas.all().iter().for_each(|replica| replica.client.shed());
+    }
+
     /// Takes the provider's keys out of what is shown or kept.
     pub(crate) fn redactor(&self) -> Redactor {
         match self.client() {
