@@ -9,6 +9,7 @@ mod keys;
 mod listener;
 mod providers;
 mod routes;
+mod seats;
 mod serve;
 mod store;
 mod tenants;

@@ -25,10 +25,11 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::client::{AdminClient, Answering};
 use super::routes::is_for_page;
+use super::seats::{Seat, Seats};
 use crate::clock;
 use crate::token::are_same;
 
-/// Connections at the same time; a browser has six. Those that say nothing are soon gone: they keep nobody out for long.
+/// Connections at the same time; a browser has six. While there are more, those make room that have no session.
 const CONNECTIONS: usize = 256;
 const HEAD: Duration = Duration::from_secs(2);
 const BACK_OFF: Duration = Duration::from_millis(50);
@@ -78,29 +79,37 @@ impl<'c> PageDoor<'c> {
 
     /// Answers until it is dropped.
     pub async fn serve(&self) {
-        let mut connections = FuturesUnordered::new();
+        let (seats, mut connections) = (Seats::new(CONNECTIONS), FuturesUnordered::new());
+        let mut came = None;
         loop {
             tokio::select! {
-                accepted = self.listener.accept(), if connections.len() < CONNECTIONS => match accepted {
-                    Ok((stream, _)) => connections.push(self.connection(stream)),
+                biased;
+                // What a newcomer has said already is heard before the next one comes.
+                Some(()) = connections.next() => {}
+                seat = seats.take(), if came.is_some() => connections.extend(came.take().map(|came| self.connection(came, seat))),
+                accepted = self.listener.accept(), if came.is_none() => match accepted {
+                    Ok((stream, _)) => came = Some(stream),
                     Err(_) => tokio::time::sleep(BACK_OFF).await,
                 },
-                Some(()) = connections.next() => {}
             }
         }
     }
 
-    async fn connection(&self, stream: TcpStream) {
+    async fn connection(&self, stream: TcpStream, seat: Seat) {
+        let seat = &seat;
         let service = service_fn(|request: Request<Incoming>| {
-            Box::pin(async move { Ok::<_, Infallible>(self.answer(request).await) })
+            Box::pin(async move { Ok::<_, Infallible>(self.answer(seat, request).await) })
         });
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new()).header_read_timeout(HEAD);
-        // Whoever broke it off knows.
-        let _ = http.serve_connection(TokioIo::new(stream), service).await;
+        tokio::select! {
+            // Whoever broke it off knows.
+            _ = http.serve_connection(TokioIo::new(stream), service) => {}
+            () = seat.is_lost() => {}
+        }
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> Answer {
+    async fn answer(&self, seat: &Seat, request: Request<Incoming>) -> Answer {
         let headers = request.headers();
         let hosts = [format!("127.0.0.1:{}", self.port), format!("localhost:{}", self.port)];
         let Some(host) = only(headers, header::HOST).filter(|host| hosts.iter().any(|known| known == host)) else {
@@ -119,6 +128,7 @@ impl<'c> PageDoor<'c> {
                 "Open the link that `godex page` has printed. If it is an older one, run `godex page` again.",
             );
         };
+        seat.is_known();
         self.forward(&path, request).await
     }
 

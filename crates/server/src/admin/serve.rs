@@ -9,10 +9,10 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::sync::Semaphore;
 
 use super::listener::Stream;
 use super::routes::{self, Place};
+use super::seats::{Seat, Seats};
 use super::{Admin, Desk};
 use crate::body::{self, Body, Limits};
 use crate::error::{ApiError, Code};
@@ -21,8 +21,8 @@ use crate::listen::Stalling;
 use crate::page;
 use crate::stop::Phase;
 
-/// Connections at the same time; more wait to be accepted.
-const CONNECTIONS: usize = 32;
+/// Connections at the same time. While there are more, those make room that have not shown that they may ask.
+const CONNECTIONS: usize = 128;
 /// How long a request's head may take.
 const HEAD: Duration = Duration::from_secs(10);
 /// How long to rest when no connection can be accepted.
@@ -34,17 +34,16 @@ impl Admin {
     /// Answers until it is dropped.
     pub(crate) async fn serve(self) {
         let Self { listener, desk } = self;
-        let slots = Arc::new(Semaphore::new(CONNECTIONS));
+        let seats = Seats::new(CONNECTIONS);
         loop {
-            let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
             match listener.accept().await {
                 Ok(stream) => {
+                    let seat = Arc::new(seats.take().await);
                     let desk = Arc::clone(&desk);
                     let tasks = desk.app.runtime.tasks.clone();
-                    tasks.spawn(async move {
-                        connection(desk, stream).await;
-                        drop(slot);
-                    });
+                    tasks.spawn(connection(desk, stream, seat));
+                    // What it has said already is heard before the next one comes.
+                    tokio::task::yield_now().await;
                 }
                 Err(error) => {
                     tracing::warn!(%error, "the admin listener cannot accept connections");
@@ -55,12 +54,13 @@ impl Admin {
     }
 }
 
-async fn connection(desk: Arc<Desk>, stream: Box<dyn Stream>) {
+async fn connection(desk: Arc<Desk>, stream: Box<dyn Stream>, seat: Arc<Seat>) {
     let mut stopping = desk.app.runtime.stop.subscribe();
     let stream = Stalling::new(stream, desk.app.snapshot().config.limits.write_stall);
+    let asking = Arc::clone(&seat);
     let service = service_fn(move |request: Request<Incoming>| {
-        let desk = Arc::clone(&desk);
-        Box::pin(async move { Ok::<_, Infallible>(answer(&desk, request).await) })
+        let (desk, seat) = (Arc::clone(&desk), Arc::clone(&asking));
+        Box::pin(async move { Ok::<_, Infallible>(answer(&desk, &seat, request).await) })
     });
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD).keep_alive(false);
@@ -71,15 +71,22 @@ async fn connection(desk: Arc<Desk>, stream: Box<dyn Stream>) {
                 tracing::debug!(%error, "an admin connection ended");
             }
         }
+        () = seat.is_lost() => tracing::debug!("an admin connection made room for another"),
         _ = stopping.wait_for(|phase| *phase == Phase::Now) => {}
     }
 }
 
-async fn answer(desk: &Arc<Desk>, request: Request<Incoming>) -> Response<Body> {
+async fn answer(desk: &Arc<Desk>, seat: &Seat, request: Request<Incoming>) -> Response<Body> {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let asked = request.headers().clone();
     let answer = match admit(desk, &request) {
-        Ok(()) => handle(desk, request).await,
+        Ok(()) => {
+            // The page's files are for strangers, too.
+            if desk.token.is_none() || !page::has(&path) {
+                seat.is_known();
+            }
+            handle(desk, request).await
+        }
         Err(error) => Err(error),
     };
     let response = answer.unwrap_or_else(|error| error.response().map(Body::full));

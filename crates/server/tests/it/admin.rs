@@ -9,6 +9,8 @@ use server::admin::{ADMIN_ROUTES, AdminClient, Unreachable};
 use server::config::{AdminConfig, AdminListen, Config, Secret};
 use tempfile::TempDir;
 use testkit::{Answer, Script, Upstream};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
 
 use crate::chat;
 use crate::rig::{self, Rig, Settings, object};
@@ -357,4 +359,29 @@ async fn a_websocket_forgets_what_was_erased() {
         assert_eq!(end, status, "after {erased} was erased");
     }
     drop(b);
+}
+
+/// However many come and say nothing, or not the token, or do not read what they were given: a key can be revoked.
+#[tokio::test]
+async fn strangers_who_stay_keep_no_operator_out() {
+    const STRANGERS: usize = 400;
+    let upstream = Upstream::start(hello()).await.unwrap();
+    let mut config = rig::config(&upstream, &Settings::default());
+    config.admin =
+        AdminConfig { listen: AdminListen::Tcp("127.0.0.1:0".to_owned()), token: Some(Secret::new(TOKEN.to_owned())) };
+    let rig = Rig::serving(upstream, config).await.unwrap();
+    let address = rig.admin.clone().unwrap();
+    let mut strangers = Vec::new();
+    for number in 0..STRANGERS {
+        let mut stranger = TcpStream::connect(&address).await.unwrap();
+        let said =
+            [&b""[..], b"GET /admin/status HTTP/1.1\r\n", b"GET /page/app.js HTTP/1.1\r\nhost: localhost\r\n\r\n"];
+        stranger.write_all(said[number % said.len()]).await.unwrap();
+        strangers.push(stranger);
+    }
+    let bearer = format!("Bearer {TOKEN}");
+    let url = format!("http://{address}/admin/status");
+    let answer = rig.client.request(Method::GET, &url, &[("authorization", &bearer)], String::new()).await.unwrap();
+    assert_eq!(answer.status, 200, "{answer:?}");
+    drop(strangers);
 }

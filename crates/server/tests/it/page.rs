@@ -6,6 +6,7 @@ use server::admin::{ADMIN_ROUTES, AdminClient, PageDoor};
 use server::config::{AdminConfig, AdminListen, Config, Secret};
 use tempfile::TempDir;
 use testkit::{Answer, Client, Script, Upstream};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::chat;
 use crate::rig::{self, Rig, Settings};
@@ -203,4 +204,29 @@ async fn the_door_opens_once_and_for_one() {
     // Who is gone is told as such.
     drop(door);
     assert!(rig.client.request(Method::GET, &link, &[], String::new()).await.is_err());
+}
+
+#[tokio::test]
+async fn those_who_say_nothing_keep_nobody_from_the_door() {
+    const STRANGERS: usize = 400;
+    let (rig, config, _folder) = on_a_socket().await;
+    let admin = AdminClient::started_with(&config).await.unwrap();
+    let door = PageDoor::open(&admin, 0).await.unwrap();
+    let link = door.link();
+    let address = link.strip_prefix("http://").and_then(|rest| rest.split('/').next()).unwrap().to_owned();
+    let visitor = async {
+        let mut strangers = Vec::new();
+        for _ in 0..STRANGERS {
+            strangers.push(tokio::net::TcpStream::connect(&address).await.unwrap());
+        }
+        assert_eq!(get(&rig.client, &link, &[]).await.status, 200);
+        let (mut first, mut last) = (strangers.swap_remove(0), strangers.swap_remove(0));
+        assert_eq!(first.read(&mut [0]).await.unwrap(), 0, "the first who came made room");
+        assert!(last.write_all(b"GET / HTTP/1.1\r\n\r\n").await.is_ok());
+        assert!(last.read(&mut [0]).await.unwrap() > 0, "the last who came is heard");
+    };
+    tokio::select! {
+        () = visitor => {}
+        () = door.serve() => panic!("it ended"),
+    }
 }
