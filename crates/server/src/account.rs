@@ -406,6 +406,11 @@ impl Account {
         Ok(())
     }
 
+    /// What it may run with, if tokens are held back for it: whoever takes it brings another.
+    pub(crate) fn permit_with_tokens(&self) -> Option<Permit> {
+        self.enter().permit.take_if(|permit| permit.has_tokens())
+    }
+
     /// Whether it may run.
     pub(crate) fn is_permitted(&self) -> bool {
         self.enter().permit.is_some()

@@ -191,11 +191,50 @@ impl Limits {
             *rates = self.look(&wants).await;
             return Err(error);
         }
+        let taken = self.take_or_ask(&wants, grant, rates).await?;
+        Ok(Permit::of(self, place, taken))
+    }
+
+    /// The same for a turn that was let in and turns out to take so many tokens, since what it continues is known only now.
+    /// It keeps its place; if it may not have them, it gives back all that it took.
+    pub(crate) async fn admit_longer(
+        self: &Arc<Self>,
+        grant: &Arc<Grant>,
+        mut permit: Permit,
+        tokens: impl FnOnce() -> Tokens,
+    ) -> Admitted {
+        permit.give_back_tokens(Instant::now());
+        let (wants, too_large) = self.wants(grant, Asks::Runs, tokens);
+        let wants = wants.map(|want| want.map(|want| Want { places: None, ..want }));
+        let taken = match too_large {
+            None => self.take_or_ask(&wants, grant, &mut Rates::default()).await,
+            Some(error) => Err(error),
+        };
+        let permit = match taken {
+            Ok(taken) => {
+                permit.takes_tokens(taken);
+                Ok(permit)
+            }
+            Err(error) => {
+                permit.undo();
+                Err(error)
+            }
+        };
+        Admitted { permit, rates: self.left(grant).await }
+    }
+
+    /// Takes all, or says which limit is reached.
+    async fn take_or_ask(
+        self: &Arc<Self>,
+        wants: &Wants,
+        grant: &Grant,
+        rates: &mut Rates,
+    ) -> Result<[Option<Taken>; 2], ApiError> {
         for _ in 0..ROUNDS {
-            match self.take(&wants, rates) {
-                Ok(taken) => return Ok(Permit::of(self, place, taken)),
+            match self.take(wants, rates) {
+                Ok(taken) => return Ok(taken),
                 Err(Lacking::Reached(reached)) => return Err(reached.error(grant)),
-                Err(Lacking::Ask) => self.ask(&wants, true).await,
+                Err(Lacking::Ask) => self.ask(wants, true).await,
             }
         }
         // What the database gave was taken by others, again and again.

@@ -196,19 +196,22 @@ impl RequestContext {
         }
     }
 
-    /// What a turn continues costs as well, which is known only now; if anything is set aside for it.
+    /// What a turn continues costs and counts as well, which is known only now; if anything is set aside or held back for it.
     pub(crate) async fn set_aside(
         &self,
         failover: &Failover,
-        tokens: impl FnOnce() -> Tokens,
+        tokens: impl Fn() -> Tokens,
         past: usize,
     ) -> Result<(), ApiError> {
-        let Some(grant) = self.caller.grant().filter(|_| past > 0 && self.account.not_reserved()) else {
-            return Ok(());
-        };
-        let nanodollars = failover.cost(tokens().after(past));
-        self.account.reserved(self.app.runtime.spending.check(grant, nanodollars).await?);
-        Ok(())
+        let (runtime, tokens) = (&self.app.runtime, || tokens().after(past));
+        let Some(grant) = self.caller.grant().filter(|_| past > 0) else { return Ok(()) };
+        if self.account.not_reserved() {
+            self.account.reserved(runtime.spending.check(grant, failover.cost(tokens())).await?);
+        }
+        match self.account.permit_with_tokens() {
+            Some(permit) => self.account.admitted(runtime.limits.admit_longer(grant, permit, tokens).await, None),
+            None => Ok(()),
+        }
     }
 
     /// The whole body of a request that says it is JSON.

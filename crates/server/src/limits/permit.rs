@@ -32,6 +32,29 @@ impl Permit {
         Self { limits: Arc::clone(limits), _place: place, taken }
     }
 
+    /// Whether tokens are held back for it.
+    pub(crate) fn has_tokens(&self) -> bool {
+        self.taken.iter().flatten().any(|taken| taken.tokens.is_some())
+    }
+
+    /// What was held back is not any more.
+    pub(super) fn give_back_tokens(&mut self, now: Instant) {
+        let mode = self.limits.mode(now);
+        for taken in self.taken.iter_mut().flatten() {
+            let Some(((amount, number), _)) = taken.tokens.take() else { continue };
+            taken.subject.state().tokens.settle((amount, 0), (taken.at, number), mode, now);
+        }
+    }
+
+    /// Others are held back instead, of the same two.
+    pub(super) fn takes_tokens(&mut self, more: [Option<Taken>; 2]) {
+        for (taken, more) in self.taken.iter_mut().zip(more) {
+            if let (Some(taken), Some(more)) = (taken, more) {
+                taken.tokens = more.tokens;
+            }
+        }
+    }
+
     /// What it has really used; None: nobody was asked.
     pub(crate) fn settle(mut self, tokens: Option<u64>, now: Instant) {
         self.end(Used { requests: 1, tokens: tokens.unwrap_or(0) }, now, |_, _| {});

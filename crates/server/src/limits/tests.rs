@@ -206,6 +206,33 @@ async fn what_no_wait_helps_is_said_at_once() {
     assert_eq!(most.rates.tokens.map(|rate| rate.remaining), Some(0));
 }
 
+/// What a turn continues is known only when it was let in, and counts as if it had been in the request.
+#[tokio::test(start_paused = true)]
+async fn the_past_is_held_back_as_well() {
+    let grant = grant("k", terms(9, 1000, 2), Terms::default());
+    let shared = TestBank::default();
+    for limits in [alone(), together(&shared, 1)] {
+        let longer = async |input| {
+            let permit = admit(&limits, &grant, 100).await?;
+            assert!(permit.has_tokens());
+            limits.admit_longer(&grant, permit, || Tokens { input, output: 0 }).await.permit
+        };
+        let runs = longer(700).await.unwrap();
+        let refused = longer(400).await.unwrap_err();
+        assert_eq!((refused.code.status().as_u16(), refused.code.lasts()), (429, false), "{refused:?}");
+        // What never fits is said; and who was refused has used nothing, also no place.
+        assert!(longer(1001).await.unwrap_err().code.lasts());
+        let other = longer(290).await.unwrap();
+        let left = limits.left(&grant).await;
+        assert_eq!(left.requests.map(|rate| rate.remaining), Some(7));
+        assert_eq!(admit(&limits, &grant, 0).await.unwrap_err().code, Code::TurnsAtOnce);
+        drop(other);
+        // It used less than it might have.
+        runs.settle(Some(300), Instant::now());
+        longer(690).await.unwrap().settle(Some(690), Instant::now());
+    }
+}
+
 /// Who was let in, and was refused before anybody was asked.
 #[tokio::test(start_paused = true)]
 async fn what_asked_nobody_is_given_back() {

@@ -52,8 +52,10 @@ pub(crate) async fn compact(context: &RequestContext, bytes: &Bytes) -> Result<C
     CompactionWish::of(&request)?;
     let (mut failover, model) = targets(context, &request)?;
     keep_priced(context, &mut failover)?;
-    context.admit(Asks::Turn, Some(&failover), || Tokens::of(bytes, None)).await?;
+    let tokens = || Tokens::of(bytes, None);
+    context.admit(Asks::Turn, Some(&failover), tokens).await?;
     let past = context.session().context(&request, Past::Stored).await?;
+    context.set_aside(&failover, tokens, past.bytes()).await?;
     past.refer(&mut request)?;
     let items = past.past()?;
     let mut ids = context.ids.clone();

@@ -199,6 +199,22 @@ async fn what_is_too_much_for_a_minute_is_not_asked_again() {
 }
 
 #[tokio::test]
+async fn what_a_request_continues_counts_for_its_tokens() {
+    let rig = with("tpm: 2000, rpm: 9", "").await;
+    let first = object(&send(&rig, A, "/v1/responses", &json!({"model": "m", "input": "x".repeat(4000)}), &[]).await);
+    let body = json!({"model": "m", "input": "wait", "stream": true, "previous_response_id": first["id"]});
+    let bearer = format!("Bearer {A}");
+    let headers = [("content-type", "application/json"), ("authorization", bearer.as_str())];
+    let mut held = rig.client.open(Method::POST, &rig.url("/v1/responses"), &headers, body.to_string()).await.unwrap();
+    held.read_until("\"delta\":\"Hel\"").await.unwrap();
+    let body = json!({"model": "m", "input": "Hi", "previous_response_id": first["id"]});
+    let refused = send(&rig, A, "/v1/responses", &body, &[]).await;
+    assert_eq!((refused.status, refused.header("x-godex-error")), (429, Some("tokens_per_minute")));
+    assert_eq!(requests_left(&refused), Some("7"), "it was no request");
+    object(&ask(&rig, A).await);
+}
+
+#[tokio::test]
 async fn a_key_may_run_so_many_at_once() {
     let rig = with("concurrency: 1", "").await;
     let held = hold(&rig, A).await;
