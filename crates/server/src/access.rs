@@ -288,6 +288,11 @@ impl Access {
         }
     }
 
+    /// Whether nothing has to be shown still: for turns that begin later than they were asked for.
+    pub(crate) fn still_open(&self) -> Result<(), ApiError> {
+        if self.lets_everybody_in() { Ok(()) } else { Err(credential::wanted_meanwhile()) }
+    }
+
     fn checked(&self, entry: &Entry, expired: impl FnOnce() -> ApiError) -> Result<Arc<Grant>, ApiError> {
         if entry.is_stored && self.age() > self.grace {
             return Err(credential::unknown_now());

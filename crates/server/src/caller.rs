@@ -14,6 +14,8 @@ pub(crate) struct Caller {
     tenant: Tenant,
     client: Client,
     grant: Option<Arc<Grant>>,
+    /// Whether the operator asks, who needs no key.
+    operates: bool,
 }
 
 impl Caller {
@@ -25,7 +27,17 @@ impl Caller {
 
     /// Somebody who asked earlier.
     pub(crate) const fn earlier(tenant: Tenant, grant: Option<Arc<Grant>>, client: Client) -> Self {
-        Self { tenant, client, grant }
+        Self { tenant, client, grant, operates: false }
+    }
+
+    /// The operator, who asks as somebody without a key does, also where everybody else needs one.
+    pub(crate) fn operator(client: Client) -> Self {
+        Self { operates: true, ..Self::earlier(Tenant::default(), None, client) }
+    }
+
+    /// The same, with what it may do by now.
+    pub(crate) fn with(&self, grant: Option<Arc<Grant>>) -> Self {
+        Self { grant, ..self.clone() }
     }
 
     /// Whose data it may see: the one name under which the store and the seal know it.
@@ -36,6 +48,10 @@ impl Caller {
     /// What it has shown; None where nothing has to be shown.
     pub(crate) const fn grant(&self) -> Option<&Arc<Grant>> {
         self.grant.as_ref()
+    }
+
+    pub(crate) const fn operates(&self) -> bool {
+        self.operates
     }
 
     pub(crate) const fn client(&self) -> Client {

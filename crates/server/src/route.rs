@@ -190,7 +190,7 @@ pub(crate) async fn answer_operator(app: &Arc<App>, path: &'static str, body: By
     let account = Account::open(&Method::POST, path, &nothing, &ids.make(IdKind::Request));
     account.observed_by(&app.runtime.observers);
     account.received(body.len());
-    let caller = Caller::new(None, &nothing);
+    let caller = Caller::operator(Client::of(&nothing));
     account.routed("/v1/responses", &caller);
     let (app, snapshot) = (Arc::clone(app), app.snapshot());
     let begun = app.runtime.limits.load().takes_turns().and_then(|()| app.runtime.presence.enter(caller.tenant()));

@@ -81,6 +81,11 @@ pub(super) fn revoked_meanwhile() -> ApiError {
 }
 
 /// Of a turn that waited.
+pub(super) fn wanted_meanwhile() -> ApiError {
+    ApiError::new(Code::InvalidApiKey, "This was asked for without an API key, and by now one is needed.")
+}
+
+/// Of a turn that waited.
 pub(super) fn expired_meanwhile() -> ApiError {
     ApiError::new(Code::ExpiredApiKey, "The API key that this was asked for with has expired.")
 }

@@ -205,9 +205,9 @@ async fn start(context: &RequestContext, body: Bytes, job: &Job) -> Result<Start
 
 /// Whoever asked, with what it may do by now.
 async fn renewed(context: &RequestContext) -> Result<Caller, ApiError> {
-    let (caller, earlier) = (&context.caller, context.caller.grant().map(|grant| grant.for_later()));
-    let grant = granted(&context.app, caller.tenant(), earlier.as_ref()).await?;
-    Ok(Caller::earlier(caller.tenant().clone(), grant, caller.client()))
+    let earlier = context.caller.grant().map(|grant| grant.for_later());
+    let grant = granted(&context.app, &context.caller, earlier.as_ref()).await?;
+    Ok(context.caller.with(grant))
 }
 
 /// An error that a foreground client would have been answered with.

@@ -275,12 +275,12 @@ async fn end_unrun(app: &Arc<App>, tenant: Tenant, claim: Claim, ending: Ending)
 /// What whoever asked may do now, as soon as that can be said: a store that is away for a moment is no reason to refuse.
 pub(super) async fn granted(
     app: &App,
-    tenant: &Tenant,
+    caller: &Caller,
     earlier: Option<&Earlier>,
 ) -> Result<Option<Arc<Grant>>, ApiError> {
     let began = Instant::now();
     loop {
-        match still_granted(app, tenant, earlier).await {
+        match still_granted(app, caller, earlier).await {
             Err(error) if error.status.is_server_error() && began.elapsed() < PATIENCE => {
                 tokio::time::sleep(PAUSE).await;
             }
@@ -289,10 +289,13 @@ pub(super) async fn granted(
     }
 }
 
-/// What whoever asked may do now. What was asked for while nothing had to be shown is done without; a key that was revoked
-/// or has expired meanwhile asks for nothing any more.
-async fn still_granted(app: &App, tenant: &Tenant, earlier: Option<&Earlier>) -> Result<Option<Arc<Grant>>, ApiError> {
-    let (access, Some(earlier)) = (&app.runtime.access, earlier) else { return Ok(None) };
+/// What whoever asked may do now. What was asked for while nothing had to be shown is done as long as that is so, and what
+/// the operator asked for is done; a key that was revoked or has expired meanwhile asks for nothing any more.
+async fn still_granted(app: &App, caller: &Caller, earlier: Option<&Earlier>) -> Result<Option<Arc<Grant>>, ApiError> {
+    let (access, tenant) = (&app.runtime.access, caller.tenant());
+    let Some(earlier) = earlier else {
+        return if caller.operates() { Ok(None) } else { access.still_open().map(|()| None) };
+    };
     if let Ok(granted) = access.still(earlier, tenant) {
         return Ok(Some(granted));
     }
@@ -309,14 +312,17 @@ async fn run(app: &Arc<App>, claimed: ClaimedJob) {
     let (Some(opened), false) = (opened, cancel) else {
         return end_unrun(app, tenant, claim, ending(cancel)).await;
     };
-    let grant = match granted(app, &tenant, opened.grant.as_ref()).await {
+    let asked = match opened.operates {
+        true => Caller::operator(opened.client),
+        false => Caller::earlier(tenant.clone(), None, opened.client),
+    };
+    let grant = match granted(app, &asked, opened.grant.as_ref()).await {
         Ok(grant) => grant,
         Err(error) => {
             return end_unrun(app, tenant, claim, Ending::Failed(drive::failure(error))).await;
         }
     };
-    let caller = Caller::earlier(tenant, grant, opened.client);
-    let context = RequestContext::of_job(app, caller, &opened.request_id);
+    let context = RequestContext::of_job(app, asked.with(grant), &opened.request_id);
     match app.runtime.presence.enter(context.caller.tenant()) {
         Ok(present) => context.account.works_for(present),
         // It is being erased; if that does not come about, whoever looks for jobs without an end finds it.

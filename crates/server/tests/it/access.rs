@@ -301,6 +301,34 @@ async fn a_key_that_is_gone_holds_up_nobody_behind_it() {
     assert_eq!(ends, ["cancelled", "failed", "completed", "completed"]);
 }
 
+/// What waits and was asked for without a key is as that of a key that is gone, once the door is closed.
+#[tokio::test]
+async fn what_was_asked_for_at_the_open_door_fails_behind_the_closed_one() {
+    let upstream = Upstream::start(Script::sse(&chat::chunks())).await.unwrap();
+    let with = |keys: &str| {
+        let memory = "session: {backend: memory, background: {concurrency: 1, queue: 10}}";
+        rig::parse(&text(&upstream, keys).replace("session: {backend: memory}", memory))
+    };
+    let (open, same, closed) = (with(""), with(""), with(&format!("keys:\n- {{name: d, key: {A}}}\n")));
+    upstream.queue(Script::event_stream().event(&chat::text("Hel")).stall());
+    upstream.queue(Script::event_stream().event(&chat::text("Hel")).stall());
+    let rig = Rig::serving(upstream, open).await.unwrap();
+    let mut responses = Vec::new();
+    for _ in 0..3 {
+        let made = rig::object_now(&rig.post(&json!({"model": "m", "input": "Hi", "background": true})).await);
+        responses.push(format!("/v1/responses/{}", made["id"].as_str().unwrap()));
+        rig.upstream.arrived(1).await;
+    }
+    // As long as it is open, the next one runs.
+    rig.reloader.reload(same).unwrap();
+    send(&rig, A, Method::POST, &format!("{}/cancel", responses[0]), &Value::Null).await;
+    rig.upstream.arrived(2).await;
+    rig.reloader.reload(closed).unwrap();
+    send(&rig, A, Method::POST, &format!("{}/cancel", responses[1]), &Value::Null).await;
+    stored::fails_for_its_key(&rig, A, &responses[2], "without an API key").await;
+    assert_eq!(rig.upstream.requests().len(), 2, "nobody was asked for it");
+}
+
 /// What waits was asked for with a secret, and not with the name that it had.
 #[tokio::test]
 async fn a_secret_that_is_replaced_asks_for_nothing_any_more() {

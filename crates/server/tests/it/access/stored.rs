@@ -255,10 +255,15 @@ async fn what_waits_for_a_revoked_key_fails() {
 
 /// What waits is asked for with a key that is revoked meanwhile.
 pub(super) async fn fails_as_revoked(rig: &Rig, key: &str, path: &str) {
+    fails_for_its_key(rig, key, path, "has been revoked").await;
+}
+
+/// It fails, and says why in these words.
+pub(super) async fn fails_for_its_key(rig: &Rig, key: &str, path: &str, why: &str) {
     for _ in 0..600 {
         let ended = get(rig, key, path).await.json();
         if ended["status"] == "failed" {
-            assert!(ended["error"]["message"].as_str().unwrap().contains("revoked"), "{ended}");
+            assert!(ended["error"]["message"].as_str().unwrap().contains(why), "{ended}");
             assert_eq!(ended["error"]["code"], "invalid_api_key", "{ended}");
             return;
         }
