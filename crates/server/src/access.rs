@@ -1,5 +1,6 @@
 //! Who may ask: API keys (made with `godex keys`, or declared in `godex.yaml`) and the tokens of an identity provider.
-//! Who asks is found here once per request, out of memory; the store is never asked for a single request.
+//! Who asks is found here once per request, out of memory; the store is not asked for a single request, but for a key that
+//! may have been made on another instance a moment ago.
 //!
 //! The door is open (everybody is the tenant `default`) as long as there is no key and no identity provider; the first
 //! key closes it for all at once, and it stays closed when that key is revoked. Nothing but the credential says whose
@@ -15,6 +16,7 @@ pub mod key;
 pub mod manage;
 mod oidc;
 mod shown;
+mod strangers;
 mod table;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,6 +36,7 @@ pub use crate::terms::Terms;
 pub(crate) use credential::answered_protocol;
 use oidc::{Oidc, Refused};
 pub(crate) use shown::Shown;
+use strangers::Strangers;
 use table::{Entry, Table};
 
 /// How often a store that others change is looked at. What is revoked is dead everywhere after this and one question.
@@ -42,6 +45,8 @@ const LOOK: Duration = Duration::from_millis(300);
 const LOOK_AT_OWN: Duration = Duration::from_secs(5);
 /// Longer than this, an answer is not waited for: the next question may find a connection that works.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// A key that may be a new one waits no longer than this to be known.
+const STRANGERS_PATIENCE: Duration = Duration::from_secs(1);
 /// After so many looks without an answer, a key that is not known may be a new one.
 const MISSED: u32 = 3;
 
@@ -151,6 +156,7 @@ pub(crate) struct Access {
     changing: Mutex<()>,
     /// Whoever reads the store has this, so that what was read later is not replaced by what was read before.
     reading: Semaphore,
+    strangers: Strangers,
     started: Instant,
     /// When the store last answered, in milliseconds since the start. Not by the wall clock, which may jump.
     read_at: AtomicU64,
@@ -167,6 +173,7 @@ impl Access {
             oidc_changed: Notify::new(),
             changing: Mutex::default(),
             reading: Semaphore::new(1),
+            strangers: Strangers::new(),
             started: Instant::now(),
             read_at: AtomicU64::new(0),
             grace: config.limits.key_grace,
@@ -233,10 +240,14 @@ impl Access {
     }
 
     /// Whom a request is from; None while the door is open. Waits only where a token is signed with a key that is not
-    /// known yet.
+    /// known yet, and where another instance may have made a key that is not.
     pub(crate) async fn admit(&self, headers: &HeaderMap, shown: &Shown) -> Result<Option<Arc<Grant>>, ApiError> {
         let error = match self.look_up(headers, shown) {
             Err(Refused::UnknownSigner(error)) => error,
+            Err(Refused::UnknownKey(error, hash)) => {
+                let known = self.store.is_shared() && Box::pin(self.is_known_by_now(&hash)).await;
+                return if known { self.admit_at_once(headers, shown) } else { Err(error) };
+            }
             looked_up => return looked_up.map_err(Refused::into_error),
         };
         let oidc = self.oidc().ok_or(error)?;
@@ -265,7 +276,33 @@ impl Access {
         if self.age() > self.look().saturating_mul(MISSED) {
             return Err(credential::unknown_now().into());
         }
-        Err(credential::incorrect(sent).into())
+        let error = credential::incorrect(sent);
+        Err(if key::is_whole(sent) { Refused::UnknownKey(error, hash) } else { error.into() })
+    }
+
+    /// Looks whether the store knows by now what is not known here.
+    async fn is_known_by_now(&self, hash: &[u8; 32]) -> bool {
+        if self.strangers.is_refused(hash) {
+            return false;
+        }
+        let came = self.elapsed();
+        let looked = async {
+            let _looking = self.strangers.looking.acquire().await;
+            if self.table().by_hash(hash).is_some() {
+                return true;
+            }
+            // What was read since it came says as much.
+            let is_new = self.read_at.load(Ordering::Relaxed) > came;
+            if !is_new && (!self.strangers.may_look(self.elapsed()) || self.refresh().await.is_err()) {
+                return false;
+            }
+            let known = self.table().by_hash(hash).is_some();
+            if !known {
+                self.strangers.refuse(hash);
+            }
+            known
+        };
+        timeout(STRANGERS_PATIENCE, looked).await.unwrap_or(false)
     }
 
     /// Whether a grant is still good: for turns that begin later than they were asked for. By its id, and for one by a token

@@ -59,10 +59,15 @@ fn base62(digit: u32) -> u8 {
 /// Whether it was to be one of ours and is none that was ever made. Nothing secret is compared: the check is of what was
 /// sent alone.
 pub(super) fn is_mistyped(sent: &[u8]) -> bool {
+    sent.starts_with(PREFIX.as_bytes()) && str::from_utf8(sent).is_ok() && !is_whole(sent)
+}
+
+/// Whether it may be one that was made.
+pub(super) fn is_whole(sent: &[u8]) -> bool {
     let Some(sent) = str::from_utf8(sent).ok().filter(|text| text.starts_with(PREFIX)) else { return false };
     let whole = sent.len() == PREFIX.len() + RANDOM + CHECK;
     let checked = sent.split_at_checked(PREFIX.len() + RANDOM).filter(|_| whole);
-    checked.is_none_or(|(before, check)| checksum(before) != check.as_bytes())
+    checked.is_some_and(|(before, check)| checksum(before) == check.as_bytes())
 }
 
 /// By which people tell keys apart.

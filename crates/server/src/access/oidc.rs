@@ -58,12 +58,14 @@ pub(super) enum Refused {
     Error(ApiError),
     /// Perhaps only because its key is not known yet.
     UnknownSigner(ApiError),
+    /// Perhaps only because the key with this hash was made a moment ago.
+    UnknownKey(ApiError, [u8; 32]),
 }
 
 impl Refused {
     pub(super) fn into_error(self) -> ApiError {
         match self {
-            Self::Error(error) | Self::UnknownSigner(error) => error,
+            Self::Error(error) | Self::UnknownSigner(error) | Self::UnknownKey(error, _) => error,
         }
     }
 }

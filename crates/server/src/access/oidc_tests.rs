@@ -103,7 +103,7 @@ fn refused(oidc: &Oidc, token: &str) -> (u16, Code, bool) {
     match look(oidc, token) {
         Ok(grant) => panic!("{grant:?}"),
         Err(Refused::Error(error)) => (error.status.as_u16(), error.code, false),
-        Err(Refused::UnknownSigner(error)) => (error.status.as_u16(), error.code, true),
+        Err(Refused::UnknownSigner(error) | Refused::UnknownKey(error, _)) => (error.status.as_u16(), error.code, true),
     }
 }
 

@@ -202,8 +202,20 @@ async fn what_one_instance_changes_holds_on_the_other_also_while_the_database_is
     }
     let rotated = manage::rotate(&store, "team", Duration::ZERO).await.unwrap();
     for rig in [&one, &two] {
-        until(rig, rotated.key.expose(), 200).await;
+        object(&unstored(rig, rotated.key.expose()).await);
         until(rig, made.key.expose(), 401).await;
+    }
+    // A new one is good everywhere at once, also beside one that nobody has made.
+    for round in 0..5 {
+        let new = manage::create(&store, named(&format!("new{round}"), "a")).await.unwrap();
+        object(&unstored(&one, new.key.expose()).await);
+        let never_made = server::access::key::make().unwrap();
+        for _ in 0..2 {
+            assert_eq!(error(&unstored(&two, never_made.expose()).await).code, "invalid_api_key");
+        }
+        object(&unstored(&two, new.key.expose()).await);
+        // So that this is no flood, of which less is looked up.
+        tokio::time::sleep(Duration::from_millis(500)).await;
     }
     let doomed = manage::create(&store, named("doomed", "a")).await.unwrap();
     for rig in [&one, &two] {
