@@ -28,6 +28,7 @@ use crate::token::TokenHash;
 pub use client::{AdminAnswer, AdminClient, Unreachable};
 pub use door::PageDoor;
 use listener::Listener;
+pub use listener::socket_problem;
 pub use routes::{ADMIN_ROUTES, AdminRoute};
 
 /// What only the process itself can do.

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-pub use store::{OpenError, PostgresLook, SqliteLook, inspect_postgres, inspect_sqlite, sqlite_version};
+pub use store::{
+    Encryption, OpenError, PostgresLook, SqliteLook, inspect_postgres, inspect_sqlite, is_held, sqlite_version,
+};
 
 use crate::clock;
 use crate::config::ProviderConfig;

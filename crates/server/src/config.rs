@@ -21,6 +21,7 @@ mod logging;
 mod mcp;
 mod model;
 mod oidc;
+mod ports;
 mod print;
 mod provider;
 mod provider_table;

@@ -59,7 +59,7 @@ pub use encryption::{Encryption, Rekeyed, Rewriting, StoreKey};
 pub use error::{Error, OpenError, Unavailable};
 pub use event::{Event, EventLimits, EventPage, Log, NewEvents};
 pub use holdings::{Erased, Exported, Holding, Holdings};
-pub use inspect::{PostgresLook, SqliteLook, inspect_postgres, inspect_sqlite, sqlite_version};
+pub use inspect::{PostgresLook, SqliteLook, inspect_postgres, inspect_sqlite, is_held, sqlite_version};
 pub use job::{Abandoned, Beat, Begun, Claim, ClaimedJob, JobKind, JobLimits, NewJob, Recovered, Runs, Worker};
 pub use key::{KeyClaim, NewKey};
 pub use notice::{NewNotice, Notice};

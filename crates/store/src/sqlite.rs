@@ -45,7 +45,8 @@ pub(crate) use check::file as check_file;
 pub(crate) use conversations::*;
 pub(crate) use delete::{delete_response, sweep};
 pub(crate) use encryption::{
-    add_data_key, data_keys, forget_data_keys, forget_keys_of, keep_secret, look, rewrite, rotate, sealed_only,
+    add_data_key, data_keys, forget_data_keys, forget_keys_of, keep_secret, keys_problem, look, rewrite, rotate,
+    sealed_only,
 };
 pub(crate) use events::{append_events, events_after, sweep_logs};
 pub(crate) use holdings::{count_conversations, count_responses, held_conversations, held_responses, tenant_after};
@@ -53,6 +54,7 @@ pub(crate) use jobs::{ask_to_cancel, begin_job, claim, dispatch, heartbeat, jobs
 pub(crate) use keys::{claim_key, key_user, release_key, sweep_keys, use_key};
 pub(crate) use migrate::problem as schema_problem;
 pub(crate) use notices::{due_notices, notice_done, notice_retry};
+pub(crate) use open::look_at_lock;
 pub(crate) use read::*;
 pub(crate) use turns::{advance, finish};
 pub(crate) use usage::{add_usage, spent, usage};

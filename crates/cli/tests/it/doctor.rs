@@ -214,3 +214,75 @@ async fn a_godex_that_runs_is_known() {
     }
     drop(running);
 }
+
+/// A database that this configuration's keys do not open, or that the godex of another one has.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_a_start_could_not_have_is_found() {
+    let home = home("");
+    let write = |file: &str, more: &str| {
+        let text = format!("session: {{sqlite: {{path: s.db}}{more}}}\nadmin: {{listen: \"unix:admin.sock\"}}\n");
+        fs::write(home.path().join(file), text).unwrap();
+    };
+    let doctor = |more: &[&str]| {
+        let port = free_port().to_string();
+        report(command(home.path(), &["doctor", "--json", "--offline", "--port", &port]).args(more))
+    };
+    let with = |digit: &str| format!(", encryption: {{key: '{}'}}", digit.repeat(64));
+    write("godex.yaml", &with("1"));
+    assert_eq!(godex(home.path(), &["keys", "create", "a", "-q"]).0, Some(0));
+    for (encryption, expected, status) in [
+        (with("1"), "whole", "ok"),
+        (with("2"), "is encrypted with another key than those in session.encryption", "fail"),
+        (String::new(), "is encrypted, and session.encryption has no key", "fail"),
+    ] {
+        write("godex.yaml", &encryption);
+        let (found, code) = doctor(&[]);
+        assert_eq!(code, Some(i32::from(status == "fail")), "{found:#}");
+        assert_eq!(check(&found, "store", expected).as_deref(), Some(status), "{found:#}");
+    }
+    write("godex.yaml", &with("1"));
+    write("other.yaml", &with("1"));
+    let running = Godex::logging_to(home.path(), std::process::Stdio::null());
+    let held = "s.db is used by the godex of ";
+    for (config, expected) in [("godex.yaml", None), ("other.yaml", Some("fail"))] {
+        let (found, code) = doctor(&["--config", config]);
+        assert_eq!(check(&found, "store", held).as_deref(), expected, "{config}: {found:#}");
+        assert_eq!(code, Some(i32::from(expected.is_some())), "{config}: {found:#}");
+    }
+    drop(running);
+}
+
+/// With these godex starts, and goes without something.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_a_start_would_go_without_is_a_warning() {
+    let more = "trace: {path: /proc/nope/t.db}\nadmin: {listen: 'unix:/proc/nope/a.sock'}\n";
+    let home = home(&format!("{}{more}", config(free_port(), "demo: {}")));
+    let (found, code) = report(&mut command(home.path(), &["doctor", "--json", "--offline"]));
+    assert_eq!(code, Some(0), "{found:#}");
+    for (name, says) in [("traces", "/proc/nope/t.db cannot be made"), ("admin", "/proc/nope/a.sock cannot be made")] {
+        assert_eq!(check(&found, name, says).as_deref(), Some("warn"), "{found:#}");
+    }
+}
+
+#[test]
+fn two_listeners_of_one_address_are_refused_before_a_start() {
+    for (more, expected) in [
+        ("metrics: {listen: '127.0.0.1:5999'}", "metrics.listen: 127.0.0.1:5999 is taken by server.port"),
+        ("metrics: {enabled: false, listen: '127.0.0.1:5999'}", ""),
+        ("admin: {listen: '0.0.0.0:5999', token: a-token-of-the-admin}", "admin.listen: 0.0.0.0:5999 is taken by"),
+        (
+            "admin: {listen: '127.0.0.1:6', token: a-token-of-the-admin}\nmetrics: {listen: '127.0.0.1:6'}",
+            "metrics.listen: 127.0.0.1:6 is taken by admin.listen",
+        ),
+    ] {
+        let home = home(&format!("{}{more}\n", config(5999, "demo: {}")));
+        let (code, _, err) = godex(home.path(), &["config", "check"]);
+        assert_eq!(code, Some(i32::from(!expected.is_empty())), "{more}: {err}");
+        assert!(err.contains(expected), "{more}: {err}");
+        // On another port nothing is in the way.
+        if expected.contains("server.port") {
+            assert_eq!(godex(home.path(), &["--port", "5998", "config", "check"]).0, Some(0), "{more}");
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! Where the admin listener is: a socket in the file system, or a port.
 
 use std::io;
+use std::path::Path;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
@@ -66,6 +67,14 @@ impl Listener {
     }
 }
 
+/// Why nobody could listen on a socket of that name, its folder aside. Nothing is made.
+pub fn socket_problem(path: &Path) -> Option<String> {
+    #[cfg(unix)]
+    return unix::check(path).err().map(|error| error.to_string());
+    #[cfg(not(unix))]
+    return Some(format!("{}: there are no such sockets on this system", path.display()));
+}
+
 #[cfg(unix)]
 mod unix {
     use std::fs::{self, DirBuilder, Permissions};
@@ -94,10 +103,7 @@ mod unix {
         pub(super) fn bind(path: &Path) -> io::Result<Self> {
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
             DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-            if path.as_os_str().len() > LONGEST {
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path is longer than a socket's may be"));
-            }
-            check_unused(path)?;
+            check(path)?;
             // Made where nobody else can look, and shown when nobody else may open it.
             let hidden = folder.join(format!(".a{:08x}", clock::random() & 0xffff_ffff));
             DirBuilder::new().mode(0o700).create(&hidden)?;
@@ -125,7 +131,10 @@ mod unix {
         }
     }
 
-    fn check_unused(path: &Path) -> io::Result<()> {
+    pub(super) fn check(path: &Path) -> io::Result<()> {
+        if path.as_os_str().len() > LONGEST {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path is longer than a socket's may be"));
+        }
         let found = match fs::symlink_metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             found => found?,

@@ -11,7 +11,7 @@ use super::source::{self, ValueSource};
 use super::{
     CompatConfig, Config, ContextConfig, ImagesConfig, KeyStatus, Origin, OutputConfig, Problems, ServerConfig,
     Sources, ToolsConfig, WebsocketConfig, address, admin, alias, defaults, files, images, limits, logging, mcp, oidc,
-    provider, proxies, resilience, search, session, size, table, telemetry, tls, trace, web, webhooks,
+    ports, provider, proxies, resilience, search, session, size, table, telemetry, tls, trace, web, webhooks,
 };
 
 pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -> Result<Config, Problems> {
@@ -74,6 +74,7 @@ pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -
     if let Some(field) = keys.field(&table::IMAGES_DESCRIBE) {
         images::check(&config, &field);
     }
+    ports::check(&config, &mut keys);
     keys.finish();
     let problems = reader.finish();
     if problems.is_empty() { Ok(config) } else { Err(Problems(problems)) }

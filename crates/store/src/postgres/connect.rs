@@ -7,12 +7,13 @@ use aws_lc_rs::digest;
 use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
 use rustls_platform_verifier::BuilderVerifierExt;
 use tokio_postgres::config::SslMode;
-use tokio_postgres::{Config, NoTls};
+use tokio_postgres::{Client, Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::Database;
+use super::encryption::NAME;
 use super::hints::Hints;
 use super::migrate::{self, migrate};
+use super::{Database, sql};
 use crate::prefix::Secret;
 use crate::{Encryption, Error, OpenError, PostgresLook, PostgresOptions, Tenant};
 
@@ -72,7 +73,11 @@ impl Connecting {
 }
 
 /// Looks at a database without changing anything in it.
-pub(crate) async fn inspect(url: &str, options: &PostgresOptions) -> Result<PostgresLook, OpenError> {
+pub(crate) async fn inspect(
+    url: &str,
+    options: &PostgresOptions,
+    encryption: &Encryption,
+) -> Result<PostgresLook, OpenError> {
     let options = PostgresOptions { connections: 1, ..*options };
     let Connecting { pool, .. } = Connecting::new(url, &options)?;
     let client = pool.get().await.map_err(|error| OpenError::Postgres { reason: reason(&error).into() })?;
@@ -80,12 +85,26 @@ pub(crate) async fn inspect(url: &str, options: &PostgresOptions) -> Result<Post
     let row = client.query_one(migrate::SERVER, &[]).await.map_err(failed)?;
     let (version, made): (String, bool) = (row.get(0), row.get(1));
     if !made {
-        return Ok(PostgresLook { version, schema: 0, refused: None, keys: false });
+        return Ok(PostgresLook { version, schema: 0, refused: None, sealed: None, keys: false });
     }
     let schema = client.query_one(migrate::NEWEST, &[]).await.map_err(failed)?.get(0);
     let has_table: bool = client.query_one(migrate::KEY_TABLE, &[]).await.map_err(failed)?.get(0);
     let keys = has_table && client.query_one(migrate::ANY_KEY, &[]).await.map_err(failed)?.get(0);
-    Ok(PostgresLook { version, schema, refused: migrate::problem(schema), keys })
+    let sealed = keys_problem(&client, encryption).await.map(|problem| problem.to_string());
+    Ok(PostgresLook { version, schema, refused: migrate::problem(schema), sealed, keys })
+}
+
+/// Why these keys do not open it, if they do not. Older ones have no data keys.
+async fn keys_problem(client: &Client, encryption: &Encryption) -> Option<OpenError> {
+    let used = client.query(sql::WRAPPINGS, &[]).await.ok()?;
+    let used: Vec<Vec<u8>> = used.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>().ok()?;
+    let wrapped = client.query_opt(sql::SECRET_WRAPPED, &[]).await.ok()?.map(|row| row.try_get::<_, Vec<u8>>(0));
+    let admitted = encryption.admit(NAME, used.iter().map(Vec::as_slice));
+    let opened = admitted.and_then(|()| match wrapped {
+        Some(Ok(wrapped)) => encryption.unwrap_secret(NAME, &wrapped).map(drop),
+        _ => Ok(()),
+    });
+    opened.err()
 }
 
 pub(super) fn away(error: Error) -> OpenError {

@@ -18,6 +18,9 @@ use crate::tenanted::millis;
 use crate::whole::{Looked, Looker};
 use crate::{Encryption, Error, OpenError, Tenant};
 
+/// What a database is called where it is refused.
+pub(super) const NAME: &str = "godex";
+
 /// Rows of one step, and bytes after which it ends early.
 const ROWS: i64 = 64;
 const BYTES: usize = 4 << 20;
@@ -156,7 +159,6 @@ impl Database {
     ///
     /// A database that needs a key which is not there is refused.
     pub(super) async fn secret(&self, fresh: &Secret, encryption: &Encryption) -> Result<Secret, OpenError> {
-        const NAME: &str = "godex";
         let used = self.read(async |client| {
             let rows = client.query_typed(sql::WRAPPINGS, &[]).await.map_err(failure)?;
             rows.iter().map(|row| column(row, 0)).collect::<Result<Vec<Vec<u8>>, _>>()

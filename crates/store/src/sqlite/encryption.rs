@@ -226,6 +226,15 @@ pub(super) fn secret(
     Ok(Ok(secret))
 }
 
+/// Why these keys do not open it, if they do not. Older files have no data keys.
+pub(crate) fn keys_problem(connection: &Connection, name: &str, encryption: &Encryption) -> Option<OpenError> {
+    let used = wrappings(connection).ok()?;
+    let wrapped: Option<Vec<u8>> = connection.query_row(sql::SECRET_WRAPPED, [], |row| row.get(0)).optional().ok()?;
+    let admitted = encryption.admit(name, used.iter().map(Vec::as_slice));
+    let opened = admitted.and_then(|()| wrapped.map_or(Ok(()), |it| encryption.unwrap_secret(name, &it).map(drop)));
+    opened.err()
+}
+
 fn wrappings(connection: &Connection) -> rusqlite::Result<Vec<Vec<u8>>> {
     let mut select = connection.prepare(sql::WRAPPINGS)?;
     let rows = select.query_map([], |row| row.get(0))?;

@@ -304,23 +304,42 @@ pub(super) struct Lock(#[expect(dead_code, reason = "they are held")] Vec<File>)
 /// Lock files beside the database, since SQLite's own exclusive mode would also shut out our readers: one beside the file
 /// itself, also if a link leads there, and one beside a link, which is where earlier versions have theirs.
 pub(super) fn lock(path: &Path) -> Result<Lock, OpenError> {
+    lock_names(path).into_iter().map(|name| take_lock(name, path)).collect::<Result<_, _>>().map(Lock)
+}
+
+fn lock_names(path: &Path) -> Vec<PathBuf> {
     let mut names = vec![file_of(path)];
     if path.is_symlink() {
         names.push(path.to_owned());
     }
-    names.into_iter().map(|name| lock_beside(name, path)).collect::<Result<_, _>>().map(Lock)
+    let beside = |name: PathBuf| {
+        let mut name = name.into_os_string();
+        name.push(".lock");
+        PathBuf::from(name)
+    };
+    names.into_iter().map(beside).collect()
 }
 
-fn lock_beside(name: PathBuf, path: &Path) -> Result<File, OpenError> {
-    let mut name = name.into_os_string();
-    name.push(".lock");
-    let name = PathBuf::from(name);
+fn take_lock(name: PathBuf, path: &Path) -> Result<File, OpenError> {
     let file = private(&name).map_err(|source| OpenError::LockFile { path: name.clone(), source })?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(OpenError::Locked { path: path.to_owned() }),
         Err(TryLockError::Error(source)) => Err(OpenError::LockFile { path: name, source }),
     }
+}
+
+/// Whether a process has the database, for whoever only looks: no lock file is made.
+pub(crate) fn look_at_lock(path: &Path) -> Result<(), OpenError> {
+    for name in lock_names(path) {
+        // Without a lock file nobody has it.
+        let Ok(file) = File::open(&name) else { continue };
+        // Shared, so that several may look at once.
+        if matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
+            return Err(OpenError::Locked { path: path.to_owned() });
+        }
+    }
+    Ok(())
 }
 
 /// More links than the system follows are none.

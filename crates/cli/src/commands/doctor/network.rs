@@ -2,18 +2,19 @@
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, TcpListener};
+use std::path::Path;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream;
 use providers::Wire;
 use server::StartError;
-use server::admin::{AdminClient, Unreachable};
+use server::admin::{AdminClient, Unreachable, socket_problem};
 use server::checkup::{self, Checkup};
-use server::config::{Config, KeyFrom, ProviderConfig, keyless};
+use server::config::{AdminListen, Config, KeyFrom, ProviderConfig, keyless};
 use server::peer::Peer;
 
-use super::{NOT_SET, store};
+use super::{NOT_SET, machine, store};
 use crate::args::variable;
 use crate::commands::codex::gateway::{self, Absent};
 use crate::report::Check;
@@ -124,6 +125,7 @@ pub(super) async fn listeners(config: &Config) -> Vec<Check> {
     let asked = Box::pin(AdminClient::running(config)).await;
     let (check, running) = port(config, asked.as_ref()).await;
     let mut checks = vec![check, admin(config, asked.map(drop), running)];
+    checks.extend(store::holder(config, running).await);
     checks.extend(config.metrics.listen.as_ref().filter(|_| config.metrics.enabled).map(|at| metrics(at, running)));
     checks
 }
@@ -244,7 +246,13 @@ fn admin(config: &Config, asked: Result<(), Unreachable>, running: bool) -> Chec
             let advice = "was it started by another user, or with another admin.listen?";
             Check::warn("admin", format!("{listen}: a godex runs, but nobody listens here"), advice)
         }
-        Err(Unreachable::Nobody(_)) => Check::ok("admin", format!("{listen}: nobody listens, no godex runs")),
+        Err(Unreachable::Nobody(_)) => match unlistenable(listen) {
+            None => Check::ok("admin", format!("{listen}: nobody listens, no godex runs")),
+            Some(why) => {
+                let advice = "godex serves without it; name another admin.listen, or `off`";
+                Check::warn("admin", format!("{listen} cannot be made: {why}"), advice)
+            }
+        },
         Err(other @ (Unreachable::Another(..) | Unreachable::Other(..))) => Check::warn(
             "admin",
             other.to_string(),
@@ -258,4 +266,11 @@ fn admin(config: &Config, asked: Result<(), Unreachable>, running: bool) -> Chec
         Err(Unreachable::Store(_)) => Check::warn("admin", format!("{listen}: not known"), "first mend the store"),
         Err(other) => Check::fail("admin", other.to_string(), "look at admin.listen and admin.token"),
     }
+}
+
+/// Why a start would have no admin listener.
+fn unlistenable(listen: &AdminListen) -> Option<String> {
+    let AdminListen::Unix(path) = listen else { return None };
+    let folder = path.parent().unwrap_or(Path::new("."));
+    machine::writable(folder).err().or_else(|| socket_problem(path))
 }

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use server::checkup::{OpenError, PostgresLook, SqliteLook, inspect_postgres, inspect_sqlite};
+use server::admin::{AdminClient, Unreachable};
+use server::checkup::{Encryption, OpenError, PostgresLook, SqliteLook, inspect_postgres, inspect_sqlite, is_held};
 use server::config::{Backend, Config, TracePlace};
 
 use super::machine;
@@ -43,6 +44,9 @@ const TRACES: Kind = Kind {
 /// What is done about a schema that is not ours.
 const NEWER: &str = "use the godex that wrote it, or restore a backup: this one does not start with it";
 
+/// What is done about a key that is not there.
+const SEALED: &str = "this godex does not start with it: look at session.encryption";
+
 /// Larger files are not read from end to end: that would take minutes.
 const LARGEST: u64 = 1 << 30;
 /// What a start needs at the least, and what it should have.
@@ -50,13 +54,15 @@ const LEAST_ROOM: u64 = 64 << 20;
 const GOOD_ROOM: u64 = 1 << 30;
 
 pub(super) async fn look(config: &Config) -> Vec<Check> {
+    let keys = &config.session.encryption.keys;
     let mut checks = match &config.session.backend {
         Backend::Memory { .. } => vec![Check::ok("store", "in memory: what is stored is gone with the process")],
-        Backend::Sqlite { path } => file(&SESSIONS, path),
-        Backend::Postgres(postgres) => match inspect_postgres(postgres.url.expose(), &postgres.options).await {
+        Backend::Sqlite { path } => file(&SESSIONS, path, keys),
+        Backend::Postgres(postgres) => match inspect_postgres(postgres.url.expose(), &postgres.options, keys).await {
             Ok(PostgresLook { refused: Some(why), .. }) => {
                 vec![Check::fail("store", format!("Postgres: {why}"), NEWER)]
             }
+            Ok(PostgresLook { sealed: Some(why), .. }) => vec![Check::fail("store", why, SEALED)],
             Ok(look) if look.schema == 0 => {
                 vec![Check::ok("store", format!("Postgres {}; its tables are made by the first start", look.version))]
             }
@@ -67,14 +73,36 @@ pub(super) async fn look(config: &Config) -> Vec<Check> {
             }
         },
     };
-    if let Some(path) = traces(config).filter(|path| path.exists()) {
+    if let Some(path) = traces(config) {
+        let found = file(&TRACES, &path, keys).into_iter();
+        // Of a file that the first start makes there is nothing to say but that it cannot.
+        let worth = found.filter(|check| path.exists() || (check.name == TRACES.name && check.status != Status::Ok));
         // Without them godex serves all the same.
-        checks.extend(file(&TRACES, &path).into_iter().map(|check| match check.status {
+        checks.extend(worth.map(|check| match check.status {
             Status::Fail => check.softened(),
             Status::Ok | Status::Warn => check,
         }));
     }
     checks
+}
+
+/// A database that another has: a start is refused, unless who has it is what was started with this configuration.
+pub(super) async fn holder(config: &Config, running: bool) -> Option<Check> {
+    let Backend::Sqlite { path } = &config.session.backend else { return None };
+    if !is_held(path) {
+        return None;
+    }
+    let whose = match Box::pin(AdminClient::started_with(config)).await {
+        Ok(_) => return None,
+        Err(Unreachable::Other(_, theirs)) => format!("the godex of {theirs}"),
+        // Nobody can be asked whose it is, but what serves here is like this one.
+        Err(_) if running => return None,
+        // That was said.
+        Err(Unreachable::Silent(_)) => return None,
+        Err(_) => "another process".to_owned(),
+    };
+    let message = format!("{} is used by {whose}", path.display());
+    Some(Check::fail("store", message, "end it, or name another session.sqlite.path: a start is refused"))
 }
 
 /// The file of traces, where there is one.
@@ -85,7 +113,7 @@ fn traces(config: &Config) -> Option<PathBuf> {
     }
 }
 
-fn file(kind: &Kind, path: &Path) -> Vec<Check> {
+fn file(kind: &Kind, path: &Path, keys: &Encryption) -> Vec<Check> {
     let name = kind.name;
     let shown = path.display();
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -95,7 +123,7 @@ fn file(kind: &Kind, path: &Path) -> Vec<Check> {
             let advice = format!("name another {}", kind.key);
             return vec![Check::fail(name, format!("{shown} is not a file"), advice)];
         }
-        Ok(found) => checks.push(database(kind, path, found.len())),
+        Ok(found) => checks.push(database(kind, path, found.len(), keys)),
         Err(_) => match machine::writable(folder) {
             Ok(()) => checks.push(Check::ok(name, format!("{shown}: not there yet; the first start makes it"))),
             Err(why) => {
@@ -121,7 +149,7 @@ fn room(kind: &Kind, path: &Path, free: u64) -> Check {
 }
 
 /// A file that is there.
-fn database(kind: &Kind, path: &Path, bytes: u64) -> Check {
+fn database(kind: &Kind, path: &Path, bytes: u64, keys: &Encryption) -> Check {
     let name = kind.name;
     let shown = path.display();
     if let Err(error) = std::fs::OpenOptions::new().write(true).open(path) {
@@ -132,7 +160,7 @@ fn database(kind: &Kind, path: &Path, bytes: u64) -> Check {
         return Check::fail(name, message, "SQLite makes files beside it: let this user write in the folder");
     }
     let whole = bytes <= LARGEST;
-    match inspect_sqlite(path, whole) {
+    match inspect_sqlite(path, whole, keys) {
         Ok(SqliteLook { damage: Some(damage), .. }) => {
             Check::fail(name, format!("{shown} is damaged: {}", one_line(&damage)), kind.mend)
         }
@@ -140,6 +168,7 @@ fn database(kind: &Kind, path: &Path, bytes: u64) -> Check {
         Ok(SqliteLook { refused: Some(why), .. }) if kind.refuses => {
             Check::fail(name, format!("{shown}: {why}"), NEWER)
         }
+        Ok(SqliteLook { sealed: Some(why), .. }) if kind.refuses => Check::fail(name, why, SEALED),
         Ok(look) => {
             let schema = if look.schema > 0 { format!(", schema {}", look.schema) } else { String::new() };
             let state = if whole { ", whole" } else { "; too large to be read whole here" };
@@ -162,12 +191,13 @@ fn one_line(damage: &str) -> String {
 
 /// Whether there are API keys in the store; None: that cannot be told.
 pub(super) async fn has_keys(config: &Config) -> Option<bool> {
+    let keys = &config.session.encryption.keys;
     match &config.session.backend {
         Backend::Memory { .. } => Some(false),
         Backend::Sqlite { path } if matches!(path.try_exists(), Ok(false)) => Some(false),
-        Backend::Sqlite { path } => inspect_sqlite(path, false).ok().map(|look| look.keys),
+        Backend::Sqlite { path } => inspect_sqlite(path, false, keys).ok().map(|look| look.keys),
         Backend::Postgres(postgres) => {
-            let look = inspect_postgres(postgres.url.expose(), &postgres.options).await;
+            let look = inspect_postgres(postgres.url.expose(), &postgres.options, keys).await;
             look.ok().map(|look| look.keys)
         }
     }
@@ -193,7 +223,7 @@ mod tests {
     use super::*;
 
     fn worst(path: &Path) -> (Status, String) {
-        let checks = file(&SESSIONS, path);
+        let checks = file(&SESSIONS, path, &Encryption::default());
         let found = checks.iter().find(|check| check.name == "store").unwrap();
         (found.status, found.line())
     }
