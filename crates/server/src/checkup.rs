@@ -10,7 +10,7 @@ pub use store::{
 };
 
 use crate::clock;
-use crate::config::ProviderConfig;
+use crate::config::{KeyFrom, ProviderConfig};
 use crate::upstream::{HttpClient, ask_for_models};
 
 /// What a provider answered.
@@ -51,6 +51,32 @@ pub async fn check(config: &ProviderConfig, within: Duration) -> Result<Checkup,
         clock_ahead,
         took: began.elapsed(),
     })
+}
+
+/// What an answer says of the key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyTrial {
+    /// None was sent.
+    Unsent,
+    /// Whoever has none is told the same: it may be any.
+    Untried,
+    Tried,
+}
+
+/// Whether it is for its key that a provider has answered so: one that listed its models is asked once more, without.
+pub async fn try_key(config: &ProviderConfig, answer: &Checkup, within: Duration) -> KeyTrial {
+    if config.api_keys.is_empty() && config.provider.token.is_none() {
+        return KeyTrial::Unsent;
+    }
+    if answer.status != 200 {
+        return KeyTrial::Tried;
+    }
+    let mut without = config.clone();
+    (without.api_keys, without.key_from, without.provider.token) = (Vec::new(), KeyFrom::Nowhere, None);
+    match check(&without, within).await {
+        Ok(Checkup { status: 200, .. }) => KeyTrial::Untried,
+        _ => KeyTrial::Tried,
+    }
 }
 
 /// Seconds since 1970, as this machine has them.

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail, ensure};
 use providers::yaml::nearest;
+use server::checkup::KeyTrial;
 use server::config::{self, LogLevel, Overrides, Secret, Sources};
 use wire::visible::{visible, visible_lines};
 
@@ -237,14 +238,20 @@ impl Wizard<'_> {
         let progress = Progress::start(&format!("asking {}", chosen.spec));
         let asked = self.runtime.block_on(detect::check(&chosen.spec, chosen.base_url.as_deref(), key));
         drop(progress);
-        let answer = asked.map_err(|why| anyhow!("{}: {why}", chosen.spec))?;
+        let (answer, key) = asked.map_err(|why| anyhow!("{}: {why}", chosen.spec))?;
         if answer.refuses_key() {
-            bail!("{}: the key was refused ({})", chosen.spec, answer.status);
+            let what = if key == KeyTrial::Unsent { "it wants a key" } else { "the key was refused" };
+            bail!("{}: {what} ({})", chosen.spec, answer.status);
         }
-        let said = match (answer.status, answer.models.len()) {
-            (200, 0) => "it answers, and lists no models".to_owned(),
-            (200, count) => format!("the key is good; {count} models"),
-            (status, _) => format!("it answered {status}; whether the key is good is not known"),
+        let said = match (answer.status, key, answer.models.len()) {
+            (200, KeyTrial::Untried, count) => {
+                format!("reached; its list needs no key, so the key was not tried; {count} models")
+            }
+            (200, _, 0) => "it answers, and lists no models".to_owned(),
+            (200, KeyTrial::Tried, count) => format!("the key is good; {count} models"),
+            (200, KeyTrial::Unsent, count) => format!("it answers; {count} models"),
+            (status, KeyTrial::Unsent, _) => format!("it answered {status}"),
+            (status, ..) => format!("it answered {status}; whether the key is good is not known"),
         };
         output::tell(&format!("  {}: {said}\n", visible(&chosen.spec)));
         Ok(answer.models)

@@ -67,6 +67,32 @@ async fn a_model_that_its_provider_does_not_list_is_named() {
     }
 }
 
+/// A list that everybody gets says nothing of a key, and an address without one may be the wrong one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_is_good_only_where_it_made_a_difference() {
+    let open = Upstream::start(models()).await.unwrap();
+    let closed = Upstream::start_with(|request| match request.header("authorization") {
+        Some("Bearer sk-good") => models(),
+        _ => Script::json(401, &json!({"error": {"message": "no"}})),
+    });
+    let closed = closed.await.unwrap();
+    let nothing = Upstream::start(Script::json(404, &json!({"detail": "Not Found"}))).await.unwrap();
+    for (upstream, key, status, says) in [
+        (&open, "sk-any", "ok", "its list needs no key, so the key was not tried, 1 models"),
+        (&open, "", "ok", "no key needed, 1 models"),
+        (&closed, "sk-good", "ok", "key accepted, 1 models"),
+        (&closed, "sk-bad", "fail", "the key is refused (401)"),
+        (&closed, "", "fail", "it wants a key (401)"),
+        (&nothing, "sk-any", "warn", "answers 404 when asked for its models"),
+    ] {
+        let credentials = if key.is_empty() { String::new() } else { format!(", credentials: {{api_key: {key}}}") };
+        let provider = format!("up: {{spec: vllm, endpoint: {{base_url: '{}/v1'}}{credentials}}}", upstream.url());
+        let home = home(&config(free_port(), &provider));
+        let (found, _) = report(&mut command(home.path(), &["doctor", "--json"]));
+        assert_eq!(check(&found, "provider", says).as_deref(), Some(status), "{says}: {found:#}");
+    }
+}
+
 /// What a start would stumble over, and what only traces and spans suffer from.
 #[test]
 fn ports_and_files_beside_the_store_are_looked_at() {

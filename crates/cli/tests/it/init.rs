@@ -214,3 +214,39 @@ fn every_provider_can_be_written() {
         assert!(home.path().join("g.yaml").exists());
     }
 }
+
+/// A list that everybody gets says nothing of a key, and where none was sent nothing is said of one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_is_called_good_only_where_it_was_tried() {
+    let list = || Script::json(200, &json!({"object": "list", "data": [{"id": "m1"}, {"id": "m2"}]}));
+    let (open, closed) = (Upstream::start(list()).await.unwrap(), provider().await);
+    for (upstream, spec, key, expected) in [
+        (&open, "xai", Some("sk-any"), "xai: reached; its list needs no key, so the key was not tried; 2 models"),
+        (&closed, "xai", Some("sk-the-right-key-0123156789"), "xai: the key is good; 2 models"),
+        (&closed, "xai", Some("sk-wrong"), "xai: the key was refused (401)"),
+        (&open, "vllm", None, "vllm: it answers; 2 models"),
+        (&closed, "vllm", None, "vllm: it wants a key (401)"),
+    ] {
+        let home = home("");
+        let said = format!("{spec}={}/v1", upstream.url());
+        let args = ["init", "--yes", "--no-codex", "--check-keys", "--config", "g.yaml", "--provider", &said];
+        let mut command = command(home.path(), &args);
+        key.map(|key| command.env("XAI_API_KEY", key));
+        let output = command.output().unwrap();
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert!(err.contains(expected), "{expected}: {err}");
+        let is_refused = expected.ends_with("(401)");
+        assert_eq!((output.status.success(), home.path().join("g.yaml").exists()), (!is_refused, !is_refused), "{err}");
+    }
+}
+
+#[test]
+fn without_a_home_there_is_one_place() {
+    let home = home("");
+    let mut command = command(home.path(), &["init", "--no-codex"]);
+    command.env_remove("HOME");
+    let mut terminal = Terminal::start(&command);
+    let screen = terminal.until("Which providers?");
+    assert!(screen.contains("There is no HOME") && !screen.contains("Where should the configuration be?"), "{screen}");
+    drop(terminal);
+}

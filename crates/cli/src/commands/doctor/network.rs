@@ -10,7 +10,7 @@ use futures_util::stream;
 use providers::Wire;
 use server::StartError;
 use server::admin::{AdminClient, Unreachable, socket_problem};
-use server::checkup::{self, Checkup};
+use server::checkup::{self, Checkup, KeyTrial};
 use server::config::{AdminListen, Config, KeyFrom, ProviderConfig, keyless};
 use server::peer::Peer;
 
@@ -35,8 +35,8 @@ pub(super) async fn providers(config: &Config) -> (Vec<Check>, Vec<i64>) {
     let asking: Vec<_> = addresses.iter().map(|provider| async move { (provider, asked(provider).await) }).collect();
     let found: Vec<_> = stream::iter(asking).buffered(AT_ONCE).collect().await;
     // A clock of this machine's own says nothing of it.
-    let skew = |(provider, answer): &(&ProviderConfig, Result<Checkup, String>)| {
-        answer.as_ref().ok()?.clock_ahead.filter(|_| provider.base_url.starts_with("https:"))
+    let skew = |(provider, answer): &(&ProviderConfig, Result<Asked, String>)| {
+        answer.as_ref().ok()?.0.clock_ahead.filter(|_| provider.base_url.starts_with("https:"))
     };
     let skews = found.iter().filter_map(skew).collect();
     let checks = found.iter().map(|(provider, answer)| {
@@ -55,18 +55,23 @@ pub(super) async fn providers(config: &Config) -> (Vec<Check>, Vec<i64>) {
     (checks.collect(), skews)
 }
 
-async fn asked(provider: &ProviderConfig) -> Result<Checkup, String> {
+/// What it answered, and what that says of its key.
+type Asked = (Checkup, KeyTrial);
+
+async fn asked(provider: &ProviderConfig) -> Result<Asked, String> {
     if matches!(provider.key_from, KeyFrom::Missing(_)) {
         return Err("no key".to_owned());
     }
-    checkup::check(provider, PATIENCE).await
+    let answer = checkup::check(provider, PATIENCE).await?;
+    let key = checkup::try_key(provider, &answer, PATIENCE).await;
+    Ok((answer, key))
 }
 
-fn judged(provider: &ProviderConfig, answer: Result<&Checkup, &String>, is_needed: bool, several: bool) -> Check {
+fn judged(provider: &ProviderConfig, answer: Result<&Asked, &String>, is_needed: bool, several: bool) -> Check {
     let (name, url) = (&provider.name, &provider.base_url);
     let shown = if several { format!("{name} at {url}") } else { name.clone() };
-    let answer = match answer {
-        Ok(answer) => answer,
+    let (answer, key) = match answer {
+        Ok((answer, key)) => (answer, *key),
         Err(why) => {
             let advice = "look at the address and the network; is the server running?";
             let check = Check::fail("provider", format!("{name}: {url}: {why}"), advice);
@@ -74,13 +79,17 @@ fn judged(provider: &ProviderConfig, answer: Result<&Checkup, &String>, is_neede
         }
     };
     let took = answer.took.as_millis();
-    let key = if provider.api_keys.is_empty() { "no key needed" } else { "key accepted" };
+    let said_of_key = match key {
+        KeyTrial::Unsent => "no key needed",
+        KeyTrial::Untried => "its list needs no key, so the key was not tried",
+        KeyTrial::Tried => "key accepted",
+    };
     match answer.status {
         200 if answer.models.is_empty() => {
             Check::ok("provider", format!("{shown}: answers in {took} ms; lists no models"))
         }
         200 => {
-            let said = format!("{shown}: answers in {took} ms, {key}, {} models", answer.models.len());
+            let said = format!("{shown}: answers in {took} ms, {said_of_key}, {} models", answer.models.len());
             match unlisted(provider, &answer.models).as_slice() {
                 [] => Check::ok("provider", said),
                 names => {
@@ -88,6 +97,10 @@ fn judged(provider: &ProviderConfig, answer: Result<&Checkup, &String>, is_neede
                     Check::warn("provider", message, format!("look at providers.{name}.models"))
                 }
             }
+        }
+        401 | 403 if key == KeyTrial::Unsent => {
+            let advice = format!("set providers.{name}.credentials.api_key");
+            Check::fail("provider", format!("{shown}: it wants a key ({})", answer.status), advice)
         }
         401 | 403 => {
             let advice = match &provider.key_from {
@@ -100,7 +113,14 @@ fn judged(provider: &ProviderConfig, answer: Result<&Checkup, &String>, is_neede
             };
             Check::fail("provider", format!("{shown}: the key is refused ({})", answer.status), advice)
         }
-        404 | 405 => Check::ok("provider", format!("{shown}: answers in {took} ms, but not what models it has")),
+        // Whoever has no list was asked for one all the same.
+        404 | 405 if provider.provider.discovery.path.is_none() => {
+            Check::ok("provider", format!("{shown}: answers in {took} ms; it has no list of models"))
+        }
+        status @ (404 | 405) => {
+            let message = format!("{shown}: answers {status} when asked for its models");
+            Check::warn("provider", message, format!("is {url} its address?"))
+        }
         429 => Check::warn("provider", format!("{shown}: too many requests (429)"), "look at the account's limits"),
         status @ 500.. => {
             let advice = "it may be down; look at its status page";

@@ -93,12 +93,11 @@ pub(super) async fn holder(config: &Config, running: bool) -> Option<Check> {
         return None;
     }
     let whose = match Box::pin(AdminClient::started_with(config)).await {
-        Ok(_) => return None,
         Err(Unreachable::Other(_, theirs)) => format!("the godex of {theirs}"),
+        // That one says nothing, was told of.
+        Ok(_) | Err(Unreachable::Silent(_)) => return None,
         // Nobody can be asked whose it is, but what serves here is like this one.
         Err(_) if running => return None,
-        // That was said.
-        Err(Unreachable::Silent(_)) => return None,
         Err(_) => "another process".to_owned(),
     };
     let message = format!("{} is used by {whose}", path.display());

@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use probe::nearest;
 use providers::{Auth, Library, Provider, TokenCommand, Wire, resolve_named};
 use serde_json::Value;
-use server::checkup::{self, Checkup};
+use server::checkup::{self, Checkup, KeyTrial};
 use server::config::{self, ProviderConfig, Secret};
 use server::peer::Peer;
 
@@ -155,10 +155,16 @@ async fn is_godex(base_url: &str) -> bool {
     health["name"] == "godex"
 }
 
-/// Asks a provider for its models.
-pub(super) async fn check(spec: &str, base_url: Option<&str>, key: Option<Secret>) -> Result<Checkup, String> {
+/// Asks a provider for its models, and says what that says of the key.
+pub(super) async fn check(
+    spec: &str,
+    base_url: Option<&str>,
+    key: Option<Secret>,
+) -> Result<(Checkup, KeyTrial), String> {
     let config: ProviderConfig = config::ad_hoc(spec, base_url, key, &variable)?;
-    checkup::check(&config, ANSWER).await
+    let answer = checkup::check(&config, ANSWER).await?;
+    let key = checkup::try_key(&config, &answer, ANSWER).await;
+    Ok((answer, key))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use wire::visible::visible;
 use super::detect::{Found, Known};
 use super::draft::{Chosen, Draft, Key};
 use super::{Wizard, is_set, usual_model, usual_place};
-use crate::args::{BackendName, variable};
+use crate::args::{BackendName, home, variable};
 use crate::output::tell;
 use crate::prompt::{self, Choice};
 
@@ -22,6 +22,10 @@ fn choice(name: impl Into<String>, about: impl Into<String>) -> Choice {
 }
 
 pub(super) fn place() -> anyhow::Result<PathBuf> {
+    if home().is_none() {
+        tell("\nThere is no HOME, so the configuration is made in this folder: ./godex.yaml\n");
+        return Ok(usual_place());
+    }
     let home = usual_place();
     let options = [
         choice(home.display().to_string(), "found from every folder"),
