@@ -87,7 +87,8 @@ fn dry_run(flags: &Flags, args: &ExplainArgs, file: &Path) -> anyhow::Result<()>
         admin::look(flags, Look::Sessions, asked)?
     } else {
         let mut config = flags.look()?;
-        let models = with_specs(&mut config, &args.provider, &args.model)?;
+        let models =
+            with_specs(&mut config, &args.provider, &args.model, request["model"].as_str().unwrap_or_default())?;
         let planned = block_on(async { Ok(server::explain::dry_run(config, bytes, &models).await) })?;
         planned.map_err(anyhow::Error::msg)?
     };
@@ -126,19 +127,38 @@ fn refers(request: &Value) -> bool {
 }
 
 /// The models to plan for, where specs are named, too: each is a provider of its own then.
-fn with_specs(config: &mut Config, specs: &[String], models: &[String]) -> anyhow::Result<Vec<String>> {
-    let mut models = models.to_vec();
+fn with_specs(config: &mut Config, specs: &[String], models: &[String], asked: &str) -> anyhow::Result<Vec<String>> {
+    let mut all = models.to_vec();
     for spec in specs {
         if config.provider(spec).is_none() {
             let provider = keyless(spec, &variable).map_err(anyhow::Error::msg)?;
             config.providers.push(provider);
         }
-        let provider = config.provider(spec);
-        let own =
-            provider.and_then(|provider| provider.provider.default_model.clone().or(provider.models.first().cloned()));
-        models.push(format!("{spec}/{}", own.unwrap_or_else(|| "model".to_owned())));
+        let is_of_spec = |model: &String| model.strip_prefix(spec.as_str()).is_some_and(|rest| rest.starts_with('/'));
+        match model_of(config, spec, asked) {
+            _ if models.iter().any(is_of_spec) => {}
+            Some(model) => all.push(format!("{spec}/{model}")),
+            None => bail!("neither the request nor the spec `{spec}` names a model: add --model {spec}/MODEL"),
+        }
     }
-    Ok(models)
+    Ok(all)
+}
+
+/// The model that the request names, unless that is somebody else's; else the spec's own.
+fn model_of(config: &Config, spec: &str, asked: &str) -> Option<String> {
+    let provider = config.provider(spec)?;
+    let own = || provider.provider.default_model.clone().or_else(|| provider.models.first().cloned());
+    let is_alias = config.aliases.iter().any(|(name, _)| name == asked);
+    match asked.split_once('/') {
+        Some((prefix, model)) if prefix == spec => Some(model.to_owned()),
+        Some((prefix, model)) if is_provider(config, prefix) => own().or_else(|| Some(model.to_owned())),
+        _ if asked.is_empty() || is_alias => own(),
+        _ => Some(asked.to_owned()),
+    }
+}
+
+fn is_provider(config: &Config, name: &str) -> bool {
+    config.provider(name).is_some() || keyless(name, &variable).is_ok()
 }
 
 #[cfg(test)]

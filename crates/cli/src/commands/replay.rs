@@ -8,7 +8,7 @@ use clap::Args as ClapArgs;
 use serde_json::{Value, json};
 use server::admin::AdminClient;
 
-use super::explain::turn::usage;
+use super::explain::turn::{captured, usage};
 use crate::admin::{self, ask, pretty};
 use crate::args::{Flags, some_id};
 use crate::screen::{Screen, Tone, brief};
@@ -63,11 +63,11 @@ fn shown(replayed: &Value, args: &ReplayArgs, screen: Screen) -> String {
     let model = replayed["request"]["model"].as_str().unwrap_or_default();
     let head = format!("{}, sent again to {model}", args.id);
     let mut out = format!("{}\n", screen.paint(Tone::Strong, &brief(&head, screen.width)));
-    out.push_str(match replayed["source"].as_str() {
-        Some("captured") => "the request is as it was captured\n",
-        _ => "no body was captured: the request is made of the stored items\n",
-    });
     // Writing to a String cannot fail.
+    let _ = match replayed["source"].as_str() {
+        Some("captured") => writeln!(out, "the request is as it was captured"),
+        _ => writeln!(out, "{}: the request is made of the stored items", captured(&replayed["captured"])),
+    };
     for side in ["before", "after"] {
         let answer = &replayed[side];
         let status =
@@ -150,6 +150,9 @@ text
   +three
 ";
         assert_eq!(shown(&replayed, &args, Screen { width: 80, colours: false }), expected);
+        let cut = json!({"source": "stored", "captured": {"bytes": 4, "of": 99}});
+        let said = "only the beginning of the body was captured (4 of 99 bytes, trace.payload_max_bytes): the request";
+        assert!(shown(&cut, &args, Screen { width: 80, colours: false }).contains(said));
         let same = json!({"differences": []});
         assert!(shown(&same, &args, Screen { width: 80, colours: false }).contains("nothing is different"));
     }

@@ -84,6 +84,7 @@ fn what_is_wrong_is_said() {
         (&["explain", "--dry-run", "bad.json"], "input"),
         (&["explain", "--dry-run", "continues.json"], "there is no database at"),
         (&["explain", "--dry-run", "good.json", "--provider", "nothing"], "there is no spec `nothing`"),
+        (&["explain", "--dry-run", "good.json", "--provider", "vllm"], "add --model vllm/MODEL"),
         (&["explain", "resp_none"], "there is no database at"),
         (&["replay", "resp_none"], "add --yes"),
         (&["replay", "resp_none", "--yes"], "there is nothing to send it with: no godex listens on"),
@@ -94,6 +95,61 @@ fn what_is_wrong_is_said() {
     for args in [&["explain"][..], &["explain", "a", "--dry-run", "b"], &["replay"], &["replay", ""]] {
         assert_eq!(godex(home.path(), args).0, Some(2), "{args:?}");
     }
+}
+
+/// A spec that nobody has configured is asked for the model that the request names.
+#[test]
+fn a_spec_is_planned_for_the_requests_own_model() {
+    let home = home("models: {aliases: {fast: groq/llama}}\nproviders: {groq: {}}\n");
+    for (asked, args, expected) in [
+        ("gpt-5", &["--provider", "openai"][..], &["openai/gpt-5"][..]),
+        ("openai/gpt-5", &["--provider", "openai", "--provider", "vllm"], &["openai/gpt-5", "vllm/gpt-5"]),
+        ("Qwen/Qwen3-8B", &["--provider", "vllm"], &["vllm/Qwen/Qwen3-8B"]),
+        ("groq/llama", &["--provider", "deepseek"], &["deepseek/deepseek-v4-pro"]),
+        ("fast", &["--provider", "deepseek"], &["deepseek/deepseek-v4-pro"]),
+        ("", &["--provider", "deepseek"], &["deepseek/deepseek-v4-pro"]),
+        ("", &["--provider", "vllm", "--model", "vllm/m"], &["vllm/m"]),
+    ] {
+        std::fs::write(home.path().join("r.json"), json!({"model": asked, "input": "Hi"}).to_string()).unwrap();
+        let planned = run(home.path(), &[&["explain", "--dry-run", "r.json", "--json"], args].concat());
+        let planned: Value = serde_json::from_str(&planned).unwrap();
+        let models: Vec<&str> =
+            planned["data"].as_array().unwrap().iter().map(|plan| plan["asked"].as_str().unwrap()).collect();
+        assert_eq!(models, expected, "{asked} {args:?}");
+    }
+}
+
+/// Of a long request only the beginning is captured.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_that_was_cut_is_not_called_missing() {
+    let upstream = Upstream::start(answer("Hello")).await.unwrap();
+    let home = home(&format!(
+        "session: {{sqlite: {{path: data/sessions.db}}}}\nmodels: {{discover: off}}\n\
+         trace: {{capture_payload: true, payload_max_bytes: 20}}\n\
+         providers: {{up: {{spec: openai-compatible, endpoint: {{base_url: '{}/v1'}}, models: [m]}}}}\n",
+        upstream.url()
+    ));
+    let running = Godex::logging_to(home.path(), Stdio::null());
+    let url = format!("{}/v1/responses", running.url);
+    let ask = async |id: &str, more: Value| {
+        let mut body = json!({"model": "up/m", "input": "A question that is longer than that."});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let headers = [("content-type", "application/json"), ("x-request-id", id)];
+        (running.client.request(Method::POST, &url, &headers, body.to_string()).await.unwrap(), body.to_string().len())
+    };
+    let (_, length) = ask("stored", json!({})).await;
+    let said = format!("only the beginning of the body was captured (20 of {length} bytes, trace.payload_max_bytes)");
+    // Lines are broken for people.
+    let shown = run(home.path(), &["explain", "stored"]).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(shown.contains(&format!("planned again now: {said}, so what")), "{shown}");
+    let shown = run(home.path(), &["replay", "stored", "--yes"]);
+    assert!(shown.contains(&format!("{said}: the request is made of the stored items\n")), "{shown}");
+    let (_, length) = ask("refused", json!({"previous_response_id": "resp_nope"})).await;
+    let shown = refused(home.path(), &["replay", "refused", "--yes"]);
+    let said =
+        format!("Only the beginning of this request was captured (20 of {length} bytes, `trace.payload_max_bytes`)");
+    assert!(shown.contains(&said), "{shown}");
+    assert!(running.end(Signal::TERM).success());
 }
 
 fn answer(text: &str) -> Script {

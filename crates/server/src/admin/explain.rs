@@ -100,16 +100,31 @@ pub(super) async fn replay(place: Place<'_>, asked: &Replay) -> Result<Response<
     let trace = find(place, &app, &asked.id, tenant.as_ref()).await?;
     let source = Source::find(&app, &asked.id, tenant, trace.as_ref()).await?;
     let Some(source) = source else {
-        if trace.is_none() {
-            return Err(ApiError::trace_not_found(&asked.id));
-        }
-        let message = "Nothing of this request was captured, and its response, or what that continued, is not stored: it cannot \
-                       be sent again.";
+        let Some(trace) = &trace else { return Err(ApiError::trace_not_found(&asked.id)) };
+        let much = match beginning(trace) {
+            Some((bytes, of)) => {
+                format!(
+                    "Only the beginning of this request was captured ({bytes} of {of} bytes, `trace.payload_max_bytes`)"
+                )
+            }
+            None => "Nothing of this request was captured".to_owned(),
+        };
+        let message =
+            format!("{much}, and its response, or what that continued, is not stored: it cannot be sent again.");
         return Err(ApiError::new(Code::InvalidRequest, message).with_param("id"));
     };
     let before = trace.as_ref().map(traces::detail);
-    let answer = Box::pin(explain::replay(&app, source, asked.model.as_deref(), before.as_ref())).await?;
+    let mut answer = Box::pin(explain::replay(&app, source, asked.model.as_deref(), before.as_ref())).await?;
+    if let Some((bytes, of)) = trace.as_ref().and_then(beginning) {
+        answer["captured"] = json!({"bytes": bytes, "of": of});
+    }
     Ok(routes::json(&answer))
+}
+
+/// How many bytes of the request were captured, and how many it had, where only its beginning was.
+fn beginning(trace: &StoredTrace) -> Option<(usize, u64)> {
+    let request = trace.payloads.iter().find(|payload| payload.name == "request")?;
+    Some((request.bytes.len(), request.cut_from?))
 }
 
 /// The trace of that number, response or request, if there is one; of the tenant's, where one is named. Clients choose the

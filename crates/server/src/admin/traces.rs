@@ -247,14 +247,12 @@ fn moment(micros: i64) -> String {
 
 /// What a list shows of a trace.
 pub(super) fn summary(number: TraceNumber, row: &TraceRow<'_>) -> Value {
-    let overhead = row.upstream_micros.map(|upstream| row.took_micros - upstream);
     json!({
         "number": number,
         "began_at": moment(row.began_at),
         "took_ms": ms(row.took_micros),
         "first_token_ms": row.first_token_micros.map(ms),
         "upstream_ms": row.upstream_micros.map(ms),
-        "overhead_ms": overhead.map(ms),
         "tenant": &*row.tenant,
         "key": row.key,
         "request_id": row.request_id,
@@ -298,6 +296,7 @@ pub(super) fn detail(trace: &StoredTrace) -> Value {
             shown[name] = value;
         }
     }
+    shown["overhead_ms"] = overhead(&trace.row, &shown["times"]["client_ms"]).map_or(Value::Null, ms);
     let mut payloads = Map::new();
     for payload in &trace.payloads {
         if payload.name == trace::WORDS {
@@ -310,6 +309,14 @@ pub(super) fn detail(trace: &StoredTrace) -> Value {
     }
     shown["payloads"] = payloads.into();
     shown
+}
+
+/// What was left for godex itself, as metrics and spans have it. Lists do not know for how long the client was waited for.
+fn overhead(row: &TraceRow<'_>, client: &Value) -> Option<i64> {
+    #[expect(clippy::cast_possible_truncation, reason = "no request takes a century")]
+    let client = client.as_f64().map_or(0, |ms| (ms * 1000.0).round() as i64);
+    let own = row.took_micros.saturating_sub(row.upstream_micros?).saturating_sub(client);
+    Some(own.max(0))
 }
 
 /// Puts what others said where it belongs.
@@ -345,6 +352,25 @@ mod tests {
         let then = time("1h").unwrap();
         let ago = now() - then;
         assert!((micros(SERIES)..micros(SERIES) + SECOND).contains(&ago), "{ago}");
+    }
+
+    #[test]
+    fn what_the_client_was_waited_for_is_not_ours() {
+        for (upstream, times, expected) in [
+            (Some(1_000), "{}", json!(8)),
+            (Some(1_000), "{\"client_ms\":5.250}", json!(2.75)),
+            (Some(7_000), "{\"client_ms\":5}", json!(0)),
+            (None, "{\"client_ms\":5}", Value::Null),
+        ] {
+            let shown = detail(&StoredTrace {
+                number: 7,
+                unreadable: false,
+                row: TraceRow { took_micros: 9_000, upstream_micros: upstream, ..TraceRow::default() },
+                document: format!("{{\"times\":{times}}}").into(),
+                payloads: Vec::new(),
+            });
+            assert_eq!(shown["overhead_ms"], expected, "{times}");
+        }
     }
 
     #[test]

@@ -29,7 +29,8 @@ function stretches(times, took) {
   const connected = asked + (known(connecting) ?? 0);
   const [firstByte, firstToken, lastByte] = [times.first_byte_ms, times.first_token_ms, times.last_byte_ms].map(known);
   const steps = [
-    ["Reading the request", 0, known(opened), "ours"],
+    // Nearly all of it is the client's, where it was waited for.
+    ["Reading the request", 0, known(opened), known(times.client_ms) ? "client" : "ours"],
     ["Planning", known(opened) ?? 0, asked, "ours"],
     ["Connecting", asked, connected, "theirs"],
     ["Waiting for the first byte", connected, firstByte, "theirs"],
@@ -52,7 +53,7 @@ function timeline(turn) {
   const row = ([name, from, to, color]) => el("li", null, el("span", { class: "stretch" }, name), bar(from, to, end, color), el("span", { class: "number" }, ms(to - from)));
   return el("div", null, el("ol", { class: "timeline" }, steps.map(row),
     el("li", { class: "axis", "aria-hidden": "true" }, el("span"), el("span", { class: "ticks" }, [0, 0.25, 0.5, 0.75, 1].map((part) => el("span", null, ms(end * part)))), el("span"))),
-    el("ul", { class: "legend" }, [["ours", "godex"], ["theirs", "waiting for the provider"], ["stream", "the answer streams"]].map(([color, name]) => el("li", { class: color }, name))));
+    el("ul", { class: "legend" }, [["ours", "godex"], ["client", "waiting for the client"], ["theirs", "waiting for the provider"], ["stream", "the answer streams"]].map(([color, name]) => el("li", { class: color }, name))));
 }
 
 function notes(all) {
@@ -137,6 +138,7 @@ function captured(turn) {
 
 const SOURCES = {
   captured: "From the bodies that were captured.",
+  cut: "Only the beginning of the request was captured (trace.payload_max_bytes): this is planned again, with the configuration of now, from what is stored of the response.",
   stored: "The bodies were not captured: this is planned again, with the configuration of now, from what is stored of the response.",
   none: "Neither the bodies nor the response are there, so there is nothing to compare.",
 };
@@ -159,7 +161,7 @@ async function translation(node, id, turn, signal) {
   const chat = typeof plan.chat_request === "string" ? parsed({ text: plan.chat_request }) : plan.chat_request;
   const response = explained.response ?? parsed(turn.payloads?.response);
   replace(node,
-    el("p", { class: "hint" }, pick(SOURCES, explained.source, ""), explained.source === "none" && wanted(turn)),
+    el("p", { class: "hint" }, pick(SOURCES, explained.source === "stored" && turn.payloads?.request?.cut_from ? "cut" : explained.source, ""), explained.source === "none" && wanted(turn)),
     explained.past_is_gone && el("p", { class: "problem" }, "What this request continued was deleted. The plan is of the request without it, and is not what was sent."),
     plan.error && el("p", { class: "problem" }, typeof plan.error === "string" ? plan.error : String(plan.error.message ?? "")),
     explained.source !== "none" && compare({ request, past: explained.past, chat, wire: plan.wire, links: plan.links, notes: list(plan.notes), response }));
@@ -187,8 +189,9 @@ function head(turn) {
     turn.error && el("p", { class: "problem" }, typeof turn.error === "string" ? turn.error : [turn.error.code, turn.error.message].filter(Boolean).join(": ")),
     el("div", { class: "panel" },
       el("div", { class: "figures" }, [["Took", ms(turn.took_ms)], ["First token", ms(turn.first_token_ms)], ["Of it godex", ms(turn.overhead_ms)],
+        turn.times?.client_ms && ["Waited for the client", ms(turn.times.client_ms)],
         ["Input", count(turn.input_tokens)], ["Cached", percent(turn.cached_tokens, turn.input_tokens)], ["Output", count(turn.output_tokens)], ["Cost", dollars(turn.cost_usd)],
-      ].map(([name, value]) => el("p", null, el("span", null, name), el("b", null, value)))),
+      ].filter(Boolean).map(([name, value]) => el("p", null, el("span", null, name), el("b", null, value)))),
       facts([
         ["Began", `${day(turn.began_at)} ${clock(turn.began_at, true)}`], ["Kind", turn.kind], ["Client", turn.client], ["Tenant", turn.tenant], ["Key", turn.key],
         ["Response", turn.response_id && el("span", { class: "code" }, turn.response_id)], ["Request", turn.request_id && el("span", { class: "code" }, turn.request_id)],

@@ -269,6 +269,9 @@ fn usage_members(usage: &Usage, members: &mut TraceDocument) {
     members.int(member::OUTPUT_TOKENS, usage.output_tokens).int(member::REASONING_TOKENS, usage.reasoning_tokens);
 }
 
+/// Less than this is waited for any client, and worth no bytes.
+const CLIENT: Duration = Duration::from_millis(1);
+
 fn times(facts: &Facts, members: &mut TraceDocument) {
     let times = &facts.times;
     for (name, time) in [
@@ -279,6 +282,7 @@ fn times(facts: &Facts, members: &mut TraceDocument) {
         (member::FIRST_TOKEN, times.first_token),
         (member::LAST_BYTE, times.last_byte),
         (member::COMMITTING, times.committing),
+        (member::CLIENT, Some(times.client).filter(|waited| *waited >= CLIENT)),
     ] {
         if let Some(time) = time {
             members.time(name, time);

@@ -15,6 +15,7 @@ use testkit::{McpServer, Script, Upstream};
 use crate::chat;
 use crate::hosted::{calls, model, says};
 use crate::rig::{self, KEY, Rig, parse};
+use crate::socket::Socket as Slow;
 use crate::websocket::Client as Socket;
 
 /// A server with an admin listener.
@@ -112,6 +113,27 @@ async fn a_wait_for_a_provider_is_not_ours() {
     let ms = |name: &str| trace[name].as_f64().unwrap();
     assert_eq!((&trace["outcome"], &trace["attempts"][0]["outcome"]), (&json!("client_left"), &json!("waiting")));
     assert!(ms("upstream_ms") > ms("overhead_ms"), "{trace:#}");
+}
+
+/// A client that sends its request slowly is waited for, and no part of that is ours.
+#[tokio::test]
+async fn a_wait_for_the_client_is_not_ours() {
+    let it = Traced::start("").await;
+    let body = ask("Hi").to_string();
+    let (head, tail) = body.split_at(9);
+    let mut client = Slow::connect(it.rig.address).await;
+    let http =
+        "POST /v1/responses HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n";
+    client.send(&format!("{http}content-length: {}\r\n\r\n{head}", body.len())).await;
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    client.send(tail).await;
+    assert!(client.read_to_end().await.starts_with("HTTP/1.1 200"));
+    let trace = it.only().await;
+    let [took, upstream, own] = ["took_ms", "upstream_ms", "overhead_ms"].map(|name| trace[name].as_f64().unwrap());
+    let client = trace["times"]["client_ms"].as_f64().unwrap();
+    assert!(client > 500.0 && took > 500.0 && own < took - 500.0, "{trace:#}");
+    assert!((took - upstream - client - own).abs() < 0.01, "{trace:#}");
+    assert_eq!(it.list("", 1).await[0].get("overhead_ms"), None);
 }
 
 /// A client that leaves in mid-stream had the events that were sent until then.
@@ -267,8 +289,9 @@ async fn a_turn_leaves_a_trace_with_all_that_is_known() {
         "{trace:#}"
     );
     let ms = |name: &str| trace[name].as_f64().unwrap();
+    let client = trace["times"]["client_ms"].as_f64().unwrap_or_default();
     assert!(
-        (ms("took_ms") - ms("upstream_ms") - ms("overhead_ms")).abs() < 0.01 && ms("overhead_ms") > 0.0,
+        (ms("took_ms") - ms("upstream_ms") - client - ms("overhead_ms")).abs() < 0.01 && ms("overhead_ms") > 0.0,
         "{trace:#}"
     );
     for step in ["opened_ms", "planning_ms", "connecting_ms", "first_byte_ms", "last_byte_ms", "committing_ms"] {

@@ -130,6 +130,7 @@ members! {
     55 SHARED Int "shared"
     56 ERROR Object "error"
     57 DEADLINE Text "deadline"
+    58 CLIENT Millis "client_ms"
 }
 
 /// A response that is one whole answer of the first target that was asked, as nearly all are: `attempts`, `rounds`, `usage` and

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::words::{self, Outcomes};
 use crate::screen::{Screen, Tone, brief, wrapped};
@@ -161,7 +161,9 @@ impl Page<'_> {
         for note in notes {
             let text = |member: &str| note[member].as_str().unwrap_or_default();
             let tone = if text("severity") == "info" { Tone::Faint } else { Tone::Warn };
-            let said = format!("{} {}: {} ({})", text("path"), text("action"), text("detail"), text("code"));
+            // Of what is not stored, reasons with words of the request are not kept.
+            let why = if text("detail").is_empty() { "the reason was not kept" } else { text("detail") };
+            let said = format!("{} {}: {why} ({})", text("path"), text("action"), text("code"));
             for (nth, line) in wrapped(&said, self.screen.width.saturating_sub(4)).iter().enumerate() {
                 let _ = writeln!(out, "  {}{}", if nth == 0 { "" } else { "  " }, self.screen.paint(tone, line));
             }
@@ -191,11 +193,12 @@ impl Page<'_> {
             let said = format!("{}: {}{took}", text("target"), text("outcome"));
             let _ = writeln!(out, "  {}", self.screen.paint(tone, &brief(&said, self.screen.width.saturating_sub(2))));
         }
-        let time = |(label, name): (&str, &str)| Some(format!("{label} {} ms", trace[name].as_f64()?));
+        let time = |(label, time): (&str, &Value)| Some(format!("{label} {} ms", time.as_f64()?));
         let times = [
-            ("first token after", "first_token_ms"),
-            ("waited for the provider", "upstream_ms"),
-            ("godex itself", "overhead_ms"),
+            ("first token after", &trace["first_token_ms"]),
+            ("waited for the provider", &trace["upstream_ms"]),
+            ("waited for the client", &trace["times"]["client_ms"]),
+            ("godex itself", &trace["overhead_ms"]),
         ];
         let times: Vec<String> = times.into_iter().filter_map(time).collect();
         if !times.is_empty() {
@@ -325,13 +328,26 @@ fn is_gone(explained: &Value) -> bool {
     explained["past_is_gone"] == true
 }
 
+/// Why a captured body does not say what was asked: `{"bytes": …, "of": …}`, if some of it is there.
+pub(in crate::commands) fn captured(cut: &Value) -> String {
+    match (cut["bytes"].as_u64(), cut["of"].as_u64()) {
+        (Some(bytes), Some(of)) => {
+            format!("only the beginning of the body was captured ({bytes} of {of} bytes, trace.payload_max_bytes)")
+        }
+        _ => "no body was captured".to_owned(),
+    }
+}
+
 fn source(explained: &Value) -> String {
     match explained["source"].as_str().unwrap_or_default() {
         "captured" => "the request as it was captured, planned again now".to_owned(),
         "stored" => {
-            "the stored items, planned again now: no body was captured, so what the client left at its default \
-                     is not told from what it asked for"
-                .to_owned()
+            let body = &explained["trace"]["payloads"]["request"];
+            let much = captured(&json!({"bytes": body["text"].as_str().map(str::len), "of": body["cut_from"]}));
+            format!(
+                "the stored items, planned again now: {much}, so what the client left at its default is not told from what \
+                 it asked for"
+            )
         }
         _ => {
             let is_cut = explained["trace"]["payloads"]["request"]["cut_from"].is_u64();
@@ -414,6 +430,17 @@ Came back
         assert!(shown(&explained, "1", screen).contains("p ignored: as it was (c)"));
         explained["plan"]["model"] = "other".into();
         assert!(shown(&explained, "1", screen).contains("p ignored: as it would be (c)"));
+        explained["plan"]["notes"][0]["detail"] = Value::Null;
+        assert!(shown(&explained, "1", screen).contains("p ignored: the reason was not kept (c)"));
+    }
+
+    #[test]
+    fn whose_time_it_was_is_told() {
+        let explained = json!({"source": "none", "trace": {"attempts": [{"target": "up/m", "outcome": "accepted"}],
+            "upstream_ms": 5.5, "times": {"client_ms": 2000}, "overhead_ms": 1.25}});
+        let said = "waited for the provider 5.5 ms, waited for the client 2000 ms, godex itself 1.25 ms";
+        let shown = shown(&explained, "1", Screen { width: 200, colours: false });
+        assert!(shown.contains(said), "{shown}");
     }
 
     /// Of a request that was refused nothing was sent, and of an answer that broke off there is what had come.

@@ -113,6 +113,7 @@ impl Sections {
         let mut known: Vec<(&str, String)> =
             steps.into_iter().map(|step| (step, duration(&times[format!("{step}_ms")]))).collect();
         known.push(("upstream", duration(&trace["upstream_ms"])));
+        known.push(("client", duration(&times["client_ms"])));
         known.push(("overhead", duration(&trace["overhead_ms"])));
         known.retain(|(_, time)| !time.is_empty());
         if known.is_empty() {
