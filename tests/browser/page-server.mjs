@@ -68,7 +68,7 @@ export async function pageServer() {
     }
     asked.push({ method: request.method, url: request.url, body, authorization: request.headers.authorization });
     const send = (status, value) => {
-      response.writeHead(status, { "content-type": "application/json" });
+      response.writeHead(status, { "content-type": "application/json", "x-request-id": "req_0190b7c1d2" });
       response.end(JSON.stringify(value));
     };
     if (state.token && request.headers.authorization !== `Bearer ${state.token}`) return send(401, { error: { code: "invalid_admin_token", message: "no" } });

@@ -243,6 +243,8 @@ describe("the page", { concurrency: false }, () => {
     server.state.fail = "the provider is <b>gone</b>";
     await page.evaluate(() => document.querySelector(".ask").requestSubmit());
     await until(page, "() => document.querySelector('.playground .told').textContent.includes('is <b>gone</b>')");
+    // Also what failed has a trace.
+    assert.equal(await page.evaluate(() => document.querySelector(".playground .told a")?.getAttribute("href")), "#/turns/req_0190b7c1d2");
     await clean();
   });
 

@@ -4,9 +4,9 @@ const BASE = new URL(".", location.href.split("#")[0]);
 const TOKEN = "godex-admin-token";
 
 export class Failed extends Error {
-  constructor(status, code, message) {
+  constructor(status, code, message, request) {
     super(message);
-    Object.assign(this, { status, code });
+    Object.assign(this, { status, code, request });
   }
 }
 
@@ -67,7 +67,7 @@ async function send(method, path, body, signal) {
     } catch {
       error = { message: text.slice(0, 500) };
     }
-    throw new Failed(answer.status, error.code, String(error.message ?? `the answer was ${answer.status}`));
+    throw new Failed(answer.status, error.code, String(error.message ?? `the answer was ${answer.status}`), answer.headers.get("x-request-id") ?? undefined);
   }
 }
 

@@ -22,6 +22,9 @@ async function models(signal) {
 
 const named = ({ name, models }) => (models ?? []).map(({ model, listed }) => ({ name: `${name}/${model}`, listed }));
 
+/// Also a turn that failed has a trace, if only by its request.
+const became = (id) => id && el("a", { href: `#/turns/${encodeURIComponent(id)}` }, "What became of it");
+
 function request(fields) {
   const more = fields.more.value.trim();
   const extra = more ? JSON.parse(more) : {};
@@ -122,7 +125,7 @@ export async function show(main, { signal }) {
         events.append(el("li", null, el("details", null, el("summary", null, el("span", { class: "number" }, ms(performance.now() - began)), " ", type), long(json(data), 2000))));
       }
       if (type.endsWith(".delta")) state.first ??= performance.now() - began;
-      if (type === "error") state.response = { status: "failed", error: data.error ?? data };
+      if (type === "error") state.response = { id: state.response?.id, status: "failed", error: data.error ?? data };
       if (data?.response) state.response = data.response;
       if (type === "json") {
         state.response = data;
@@ -137,7 +140,7 @@ export async function show(main, { signal }) {
       const usage = response?.usage;
       replace(told, chip(String(response?.status ?? "ended"), good ? "good" : "careful"),
         ` ${[ms(performance.now() - began), state.first !== undefined && `first token after ${ms(state.first)}`, usage && `${count(usage.input_tokens)} → ${count(usage.output_tokens)} tokens`].filter(Boolean).join(" · ")} `,
-        response?.id && el("a", { href: `#/turns/${encodeURIComponent(response.id)}` }, "What became of it"),
+        became(response?.id),
         response?.error && el("span", { class: "problem" }, ` ${response.error.message ?? response.error.code ?? ""}`));
       if (good) {
         // One that is not stored cannot be continued, and an older one is not the last any more.
@@ -147,7 +150,7 @@ export async function show(main, { signal }) {
       }
       say(`The answer has ended: ${response?.status ?? ""}`);
     } catch (error) {
-      replace(told, error.name === "AbortError" ? chip("stopped", "quiet") : [chip(String(error.code ?? error.status ?? "failed"), "bad"), ` ${error.message}`]);
+      replace(told, error.name === "AbortError" ? [chip("stopped", "quiet"), " ", became(state.response?.id)] : [chip(String(error.code ?? error.status ?? "failed"), "bad"), ` ${error.message} `, became(error.request)]);
     } finally {
       [send.disabled, stop.disabled] = [false, true];
     }
