@@ -72,11 +72,12 @@ pub(crate) fn open(config: &Config, sessions: &Store) -> Result<Option<TraceStor
     if !enabled {
         return Ok(None);
     }
-    Ok(match place {
+    let opened = match place {
         TracePlace::File(path) => Some(TraceStore::sqlite(path, &config.session.encryption.keys)?),
         TracePlace::Memory => Some(TraceStore::memory(*max_bytes)),
         TracePlace::Shared => TraceStore::shared(sessions),
-    })
+    };
+    Ok(opened.map(|store| store.with_limit(*max_bytes)))
 }
 
 impl Traces {

@@ -103,15 +103,15 @@ impl TraceFile {
         self.opened().database.clone()
     }
 
-    pub(crate) async fn add(&self, traces: Arc<TraceBatch>, encryption: Encryption) -> Result<(), Error> {
-        if self.try_add(&traces, &encryption).await? || self.try_add(&traces, &encryption).await? {
+    pub(crate) async fn add(&self, traces: Arc<TraceBatch>, encryption: Encryption, room: i64) -> Result<(), Error> {
+        if self.try_add(&traces, &encryption, room).await? || self.try_add(&traces, &encryption, room).await? {
             return Ok(());
         }
         Err(Error::unavailable(REMOVED))
     }
 
     /// Whether they are written; else there is a new file now.
-    async fn try_add(&self, traces: &Arc<TraceBatch>, encryption: &Encryption) -> Result<bool, Error> {
+    async fn try_add(&self, traces: &Arc<TraceBatch>, encryption: &Encryption, room: i64) -> Result<bool, Error> {
         let (traces, encryption) = (Arc::clone(traces), encryption.clone());
         let (database, file) = {
             let opened = self.opened();
@@ -120,7 +120,7 @@ impl TraceFile {
         let path = Arc::clone(&self.path);
         let written = database.write(move |connection| match Lost::of(file, &path) {
             Some(lost) => Ok(Err(lost)),
-            None => add(connection, &traces, &encryption).map(Ok),
+            None => add(connection, &traces, &encryption, room).map(Ok),
         });
         let lost = match written.await {
             Ok(Ok(next)) => {
@@ -279,14 +279,14 @@ fn log_of(path: &Path) -> u64 {
 }
 
 /// The number of the next one is given back.
-fn add(connection: &Connection, traces: &TraceBatch, encryption: &Encryption) -> Result<TraceNumber, Error> {
+fn add(connection: &Connection, traces: &TraceBatch, encryption: &Encryption, room: i64) -> Result<TraceNumber, Error> {
     let newest = cached(connection, sql::SUMMARY_OF)?.query_row([i64::MAX], |row| Ok((header(row)?, row.get(8)?)));
     let newest = newest.optional().map_err(failure)?;
     let next: TraceNumber =
         cached(connection, sql::NEXT)?.query_row([], |row| row.get(0)).optional().map_err(failure)?.unwrap_or(1);
     let next = newest.as_ref().map_or(next, |(newest, _)| next.max(newest.last.saturating_add(1)));
     let newest = newest.map(|(header, ids)| block(connection, header, ids)).transpose()?;
-    for change in prepare(newest, next, traces, encryption)? {
+    for change in prepare(newest, next, traces, encryption, room)? {
         put(connection, &change.block)?;
         for chunk in &change.chunks {
             let row = params![chunk.first, chunk.body];

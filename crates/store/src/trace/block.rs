@@ -21,6 +21,13 @@ const ENOUGH: i64 = 64;
 const SPAN: i64 = 3_600_000_000;
 /// Of a block with all that belongs to it, for the same reason.
 const BYTES: i64 = 4 << 20;
+/// Where little may be kept, it is kept in so many blocks at the least: else nearly all would go at once.
+const FEWEST: u64 = 8;
+
+/// How many bytes a block may have where all of them together may have so many.
+pub(super) fn room_within(limit: u64) -> i64 {
+    i64::try_from(limit / FEWEST).unwrap_or(i64::MAX).min(BYTES)
+}
 
 /// The places of a row's texts.
 pub(super) const TENANT: usize = 0;
@@ -58,6 +65,14 @@ pub(crate) struct Header {
     pub(crate) bytes: i64,
     /// The fingerprints of the names that may be asked for.
     pub(crate) terms: Vec<u8>,
+}
+
+impl Header {
+    /// Whether this, the oldest block of all that have so many bytes together, is more than the limit has room for. The only
+    /// one never is: whoever has just asked would find nothing.
+    pub(crate) const fn is_beyond(&self, limit: u64, all: u64) -> bool {
+        all > limit && all > self.bytes.unsigned_abs()
+    }
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -293,13 +308,13 @@ impl Writer {
         self.block.header.count == 0
     }
 
-    /// Whether the next one may be in this block, too, by when it began.
-    pub(super) fn has_room_for(&self, began_at: i64) -> bool {
+    /// Whether the next one may be in this block of at most so many bytes, too, by when it began.
+    pub(super) fn has_room_for(&self, began_at: i64, room: i64) -> bool {
         let header = &self.block.header;
         let from = header.began_min.min(began_at);
         let to = header.began_max.max(began_at);
         let bytes = self.block.own_bytes().saturating_add(self.beside);
-        self.is_empty() || header.count < MOST && to.saturating_sub(from) <= SPAN && bytes < BYTES
+        self.is_empty() || header.count < MOST && to.saturating_sub(from) <= SPAN && bytes < room
     }
 
     /// One that was taken apart.
@@ -445,15 +460,22 @@ mod tests {
     fn a_block_ends_with_its_rows_its_time_or_its_bytes() {
         let at = |began_at| TraceRow { began_at, ..TraceRow::default() };
         let mut writer = Writer::default();
-        assert!(writer.has_room_for(5));
+        assert!(writer.has_room_for(5, BYTES));
         writer.push_row(1, &at(0));
-        assert!(writer.has_room_for(SPAN) && !writer.has_room_for(SPAN + 1) && !writer.has_room_for(-SPAN - 1));
+        assert!(
+            writer.has_room_for(SPAN, BYTES)
+                && !writer.has_room_for(SPAN + 1, BYTES)
+                && !writer.has_room_for(-SPAN - 1, BYTES)
+        );
         (2..=MOST).for_each(|number| writer.push_row(number, &at(0)));
-        assert!(!writer.has_room_for(0));
+        assert!(!writer.has_room_for(0, BYTES));
         let mut writer = Writer::default();
         writer.push_row(1, &at(0));
+        let little = room_within(1 << 20);
+        writer.add_beside(usize::try_from(little).unwrap());
+        assert!(writer.has_room_for(0, BYTES) && !writer.has_room_for(0, little));
         writer.add_beside(usize::try_from(BYTES).unwrap());
-        assert!(!writer.has_room_for(0));
+        assert!(!writer.has_room_for(0, BYTES));
     }
 
     #[test]

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Block, Chunk, PayloadRow, Stored, TraceBatch, TraceNumber, Visit, Walk, may_have, prepare, without};
+use super::{
+    Block, Chunk, Header, PayloadRow, Stored, TraceBatch, TraceNumber, Visit, Walk, may_have, prepare, without,
+};
 use crate::{Encryption, Error};
 
 #[derive(Debug, Clone)]
@@ -30,11 +32,11 @@ impl Memory {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn add(&self, traces: &TraceBatch) -> Result<(), Error> {
+    pub(super) fn add(&self, traces: &TraceBatch, room: i64) -> Result<(), Error> {
         let mut held = self.held();
         let next = held.next.max(1);
         let newest = held.blocks.back().map(|block| Block::clone(block));
-        let changes = prepare(newest, next, traces, &Encryption::default())?;
+        let changes = prepare(newest, next, traces, &Encryption::default(), room)?;
         held.next = next.saturating_add(i64::try_from(traces.len()).unwrap_or(i64::MAX));
         for change in changes {
             if change.goes_on {
@@ -116,7 +118,8 @@ impl Memory {
 impl Held {
     fn shrink(&mut self, limit: u64, before: i64) {
         let mut bytes = self.blocks.iter().map(|block| block.header.bytes.max(0).cast_unsigned()).sum::<u64>();
-        while let Some(oldest) = self.blocks.pop_front_if(|block| bytes > limit || block.header.began_max < before) {
+        let goes = |header: &Header, all: u64| header.is_beyond(limit, all) || header.began_max < before;
+        while let Some(oldest) = self.blocks.pop_front_if(|block| goes(&block.header, bytes)) {
             bytes = bytes.saturating_sub(oldest.header.bytes.max(0).cast_unsigned());
             let after = oldest.header.last.saturating_add(1);
             self.chunks = self.chunks.split_off(&after);

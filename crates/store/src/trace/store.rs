@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::block::room_within;
 use super::chain::{Down, Up};
 use super::memory::Memory;
 use super::query::{Find, List};
@@ -19,6 +20,8 @@ pub struct TraceStore {
     place: Place,
     encryption: Encryption,
     clock: Clock,
+    /// Bytes of a block.
+    room: i64,
 }
 
 #[derive(Debug, Clone)]
@@ -62,11 +65,17 @@ impl TraceStore {
 
     /// In memory, up to so many bytes: where sessions are, too.
     pub fn memory(bytes: u64) -> Self {
-        Self::new(Place::Memory(Memory::new(bytes)), &Encryption::default())
+        Self::new(Place::Memory(Memory::new(bytes)), &Encryption::default()).with_limit(bytes)
     }
 
     fn new(place: Place, encryption: &Encryption) -> Self {
-        Self { place, encryption: encryption.clone(), clock: Clock::system() }
+        Self { place, encryption: encryption.clone(), clock: Clock::system(), room: room_within(u64::MAX) }
+    }
+
+    /// The same, of which so many bytes are going to be kept: what is written is in pieces that are small beside that.
+    #[must_use]
+    pub fn with_limit(self, bytes: u64) -> Self {
+        Self { room: room_within(bytes), ..self }
     }
 
     /// The same traces by another clock.
@@ -90,9 +99,9 @@ impl TraceStore {
             return Ok(());
         }
         match &self.place {
-            Place::Sqlite(file) => file.add(traces, self.encryption.clone()).await,
-            Place::Postgres(database) => Box::pin(database.add_traces(&traces, &self.encryption)).await,
-            Place::Memory(memory) => memory.add(&traces),
+            Place::Sqlite(file) => file.add(traces, self.encryption.clone(), self.room).await,
+            Place::Postgres(database) => Box::pin(database.add_traces(&traces, &self.encryption, self.room)).await,
+            Place::Memory(memory) => memory.add(&traces, self.room),
         }
     }
 
@@ -165,7 +174,7 @@ impl TraceStore {
         Ok(self.walk(Walk::OldestFirst { from: 0 }, series).await?.finish())
     }
 
-    /// Drops what is too old or too much, a little at a time; true: there is more.
+    /// Drops what is too old or too much, a little at a time; true: there is more. What was written last is never too much.
     pub async fn prune(&self, retention: TraceRetention) -> Result<bool, Error> {
         let before = self.clock.now().saturating_mul(1_000).saturating_sub(retention.age_micros);
         match &self.place {

@@ -61,18 +61,19 @@ impl Changing {
     }
 }
 
-/// After the newest block that is there, traces with numbers from this one on.
+/// After the newest block that is there, traces with numbers from this one on, in blocks of about so many bytes.
 pub(crate) fn prepare(
     newest: Option<Block>,
     next: TraceNumber,
     traces: &TraceBatch,
     encryption: &Encryption,
+    room: i64,
 ) -> Result<Vec<Change>, Error> {
     let mut changes = Vec::new();
     let mut current = Changing::new(Writer::after(newest)?, traces);
     let mut is_new = false;
     for (number, trace) in (next..).zip(traces.iter()) {
-        if !current.writer.has_room_for(trace.row.began_at) {
+        if !current.writer.has_room_for(trace.row.began_at, room) {
             let another = Changing::new(Writer::default(), traces);
             let full = std::mem::replace(&mut current, another);
             if is_new {

@@ -28,6 +28,7 @@ mod server;
 mod sqlite;
 mod statements;
 mod trace_files;
+mod trace_room;
 mod traces;
 mod turns;
 mod usage;

@@ -16,14 +16,19 @@ const BATCH: usize = 8;
 const FEW: i64 = 32;
 
 impl Database {
-    pub(crate) async fn add_traces(&self, traces: &TraceBatch, encryption: &Encryption) -> Result<(), Error> {
+    pub(crate) async fn add_traces(
+        &self,
+        traces: &TraceBatch,
+        encryption: &Encryption,
+        room: i64,
+    ) -> Result<(), Error> {
         self.traces(async |transaction| {
             let newest = transaction.query_typed_opt(sql::BLOCK_OF, typed![i64::MAX => INT8]).await.map_err(failure)?;
             let newest = newest.map(|row| block(&row)).transpose()?;
             let row = transaction.query_typed_one(sql::NEXT, &[]).await.map_err(failure)?;
             let next = column::<Option<i64>>(&row, 0)?.unwrap_or(1);
             let next = newest.as_ref().map_or(next, |newest| next.max(newest.header.last.saturating_add(1)));
-            for change in prepare(newest, next, traces, encryption)? {
+            for change in prepare(newest, next, traces, encryption, room)? {
                 put(transaction, &change.block).await?;
                 let (firsts, bodies): (Vec<i64>, Vec<Vec<u8>>) =
                     change.chunks.into_iter().map(|chunk| (chunk.first, chunk.body)).unzip();
@@ -46,7 +51,7 @@ impl Database {
             let mut gone = Vec::new();
             for row in &rows {
                 let summary = header(row)?;
-                if left <= bytes && summary.began_max >= before {
+                if !summary.is_beyond(bytes, left) && summary.began_max >= before {
                     break;
                 }
                 left = left.saturating_sub(summary.bytes.max(0).cast_unsigned());

@@ -26,7 +26,7 @@ pub(super) fn prune(connection: &Connection, bytes: u64, before: i64) -> Result<
     let mut gone: Vec<Header> = Vec::new();
     for summary in oldest.query_map([0], header).map_err(failure)? {
         let summary = summary.map_err(failure)?;
-        if gone.len() == BATCH || left <= bytes && summary.began_max >= before {
+        if gone.len() == BATCH || !summary.is_beyond(bytes, left) && summary.began_max >= before {
             break;
         }
         left = left.saturating_sub(summary.bytes.max(0).cast_unsigned());
