@@ -99,27 +99,27 @@ mod tests {
     #[tokio::test]
     async fn the_oldest_stranger_makes_room_and_nobody_else() {
         let seats = Seats::new(3);
-        let (a, b, c) = (seats.take().await, seats.take().await, seats.take().await);
-        b.is_known();
-        assert!(!is_lost(&a));
-        let d = seats.take().await;
-        assert_eq!([&a, &b, &c, &d].map(is_lost), [true, false, false, false]);
-        a.is_lost().await;
+        let (first, second, third) = (seats.take().await, seats.take().await, seats.take().await);
+        second.is_known();
+        assert!(!is_lost(&first));
+        let fourth = seats.take().await;
+        assert_eq!([&first, &second, &third, &fourth].map(is_lost), [true, false, false, false]);
+        first.is_lost().await;
         // It is too late for that one, and its end frees nobody's place.
-        a.is_known();
-        drop(a);
-        d.is_known();
-        let e = seats.take().await;
-        assert_eq!([&b, &c, &d, &e].map(is_lost), [false, true, false, false]);
-        e.is_known();
+        first.is_known();
+        drop(first);
+        fourth.is_known();
+        let fifth = seats.take().await;
+        assert_eq!([&second, &third, &fourth, &fifth].map(is_lost), [false, true, false, false]);
+        fifth.is_known();
         // All are known: the next one waits until one has ended.
         assert!(seats.try_take().is_none());
-        let (f, ()) = tokio::join!(seats.take(), async {
+        let (sixth, ()) = tokio::join!(seats.take(), async {
             tokio::task::yield_now().await;
-            drop(b);
+            drop(second);
         });
-        assert_eq!([&c, &d, &e, &f].map(is_lost), [true, false, false, false]);
-        drop((c, d, e, f));
+        assert_eq!([&third, &fourth, &fifth, &sixth].map(is_lost), [true, false, false, false]);
+        drop((third, fourth, fifth, sixth));
         let all = [seats.take().await, seats.take().await, seats.take().await];
         assert!(!all.iter().any(is_lost));
     }

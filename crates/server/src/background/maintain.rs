@@ -312,9 +312,10 @@ async fn run(app: &Arc<App>, claimed: ClaimedJob) {
     let (Some(opened), false) = (opened, cancel) else {
         return end_unrun(app, tenant, claim, ending(cancel)).await;
     };
-    let asked = match opened.operates {
-        true => Caller::operator(opened.client),
-        false => Caller::earlier(tenant.clone(), None, opened.client),
+    let asked = if opened.operates {
+        Caller::operator(opened.client)
+    } else {
+        Caller::earlier(tenant.clone(), None, opened.client)
     };
     let grant = match granted(app, &asked, opened.grant.as_ref()).await {
         Ok(grant) => grant,

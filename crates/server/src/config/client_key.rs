@@ -17,7 +17,8 @@ pub fn for_provider(env: Env<'_>, variable: &str) -> Option<String> {
     let key = env(variable)?.trim().to_owned();
     let is_own =
         || key == UNWANTED || key.starts_with(KEY_PREFIX) || env(OWN_VARIABLE).is_some_and(|own| own.trim() == key);
-    (!key.is_empty() && !(variable == CLIENT_VARIABLE && is_own())).then_some(key)
+    let is_none = key.is_empty() || variable == CLIENT_VARIABLE && is_own();
+    (!is_none).then_some(key)
 }
 
 #[cfg(test)]
