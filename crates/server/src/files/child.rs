@@ -51,7 +51,7 @@ async fn run(program: &PdfProgram, config: &FilesConfig, file: Vec<u8>) -> std::
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
     let mut child = command.spawn()?;
     let (mut input, output) = (child.stdin.take(), child.stdout.take());
-    let longest = Reading::longest_message(config.max_pages, config.max_bytes);
+    let longest = longest(config);
     let write = async move {
         if let Some(input) = &mut input {
             // One that has ended does not read to the end; why, its status says.
@@ -76,7 +76,16 @@ async fn run(program: &PdfProgram, config: &FilesConfig, file: Vec<u8>) -> std::
     Ok((message, child.wait().await?))
 }
 
+/// How long its message may be.
+fn longest(config: &FilesConfig) -> usize {
+    Reading::longest_message(config.max_pages, config.max_bytes)
+}
+
 fn understood(message: &[u8], status: ExitStatus, config: &FilesConfig) -> Option<Pdf> {
+    // How it ended then is a race of the kill with the end of its pipe.
+    if message.len() > longest(config) {
+        return Some(Err(PdfUnread::Limits));
+    }
     let said = if status.success() { Reading::of_message(message) } else { None };
     match said {
         Some(Ok(reading)) if reading.pages.len() <= config.max_pages => {
