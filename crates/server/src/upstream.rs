@@ -153,14 +153,14 @@ impl UpstreamClient {
     /// Closes idle connections that nobody will want.
     pub(crate) fn tidy(&self) {
         if let Self::Http(client) = self {
-            client.tidy();
+            client.tidy(false);
         }
     }
 
     /// Closes idle connections.
     pub(crate) fn shed(&self) {
         if let Self::Http(client) = self {
-            client.shed();
+            client.tidy(true);
         }
     }
 }

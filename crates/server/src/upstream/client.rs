@@ -391,17 +391,10 @@ impl HttpClient {
         self.tokens.as_ref().and_then(Tokens::redactor).unwrap_or_else(|| self.redactor.clone())
     }
 
-    /// Closes idle connections.
-    pub(super) fn shed(&self) {
+    /// Closes idle connections that nobody will want, or all that have buffers of their own.
+    pub(super) fn tidy(&self, all: bool) {
         match &self.transport {
-            Transport::Http1(pool) => pool.shed(),
-            Transport::Http2(shards) => shards.tidy(),
-        }
-    }
-
-    /// Closes idle connections that nobody will want.
-    pub(super) fn tidy(&self) {
-        match &self.transport {
+            Transport::Http1(pool) if all => pool.shed(),
             Transport::Http1(pool) => pool.tidy(),
             Transport::Http2(shards) => shards.tidy(),
         }
