@@ -64,7 +64,7 @@ fn room(window: u64, input: u64) -> Option<Refusal> {
     Some(Refusal { unsupported: Unsupported::Room(room), proof: Proof::Hearsay })
 }
 
-/// The number at the beginning of a text, and what is behind it.
+/// The number at the beginning of a text, and what comes after it.
 fn first_number(text: &str) -> Option<(u64, &str)> {
     let text = text.trim_start();
     let (digits, after) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));

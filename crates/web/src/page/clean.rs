@@ -3,30 +3,10 @@
 
 use std::borrow::Cow;
 
-/// Whether a character is left out.
+/// Whether a character is left out: also those that say which form of the character before is meant, but for the one that
+/// emoji have.
 pub(super) const fn is_hidden(c: char) -> bool {
-    !matches!(c, '\n' | '\t') && (wire::visible::acts(c) || shows_nothing(c))
-}
-
-const fn shows_nothing(c: char) -> bool {
-    matches!(c,
-        // What breaks no word, joins nothing, fills nothing.
-        '\u{ad}'
-        | '\u{34f}'
-        | '\u{115f}'
-        | '\u{1160}'
-        | '\u{17b4}'
-        | '\u{17b5}'
-        | '\u{180b}'..='\u{180f}'
-        | '\u{200b}'
-        | '\u{2060}'..='\u{206f}'
-        | '\u{3164}'
-        | '\u{ffa0}'
-        // Which form of the character before is meant: all but the one that emoji have.
-        | '\u{fe00}'..='\u{fe0e}'
-        | '\u{e0100}'..='\u{e01ef}'
-        // Tags: letters that are not shown.
-        | '\u{e0000}'..='\u{e007f}')
+    !matches!(c, '\n' | '\t') && (wire::visible::acts(c) || matches!(c, '\u{fe00}'..='\u{fe0e}'))
 }
 
 /// The text without what nobody sees. Lines stay lines.
