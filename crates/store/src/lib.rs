@@ -69,8 +69,8 @@ pub use room::Room;
 pub use share::{Share, ShareWish};
 pub use tenanted::Tenanted;
 pub use trace::{
-    NewTrace, Payload, PlainTurn, StoredTrace, TraceBatch, TraceDocument, TraceFilter, TraceNumber, TracePage,
-    TracePoint, TraceRekeyed, TraceRetention, TraceRow, TraceStore, member,
+    NewTrace, Payload, PlainTurn, StoredTrace, TRACE_TIMES, TraceBatch, TraceDocument, TraceFilter, TraceNumber,
+    TracePage, TracePoint, TraceRekeyed, TraceRetention, TraceRow, TraceStore, member,
 };
 pub use turn::{
     ChainLimits, History, Item, ItemPage, NewTurn, Order, Page, Parent, Status, StoredResponse, Tenant, Turn, TurnEnd,

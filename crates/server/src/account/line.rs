@@ -26,7 +26,7 @@ pub(super) fn write(trace: &Trace) {
         return;
     }
     let Facts { caller, times, usage, prefix, .. } = facts;
-    let last = facts.attempts.last().map(|attempt| attempt.target.split_once('/').unwrap_or((&attempt.target, "")));
+    let last = facts.attempts.last().map(Attempted::names);
     let request_id = head.request_id.to_str().unwrap_or_default();
     let counts = facts.response_id.is_some();
     let outcome = facts.outcome.unwrap_or(Outcome::ClientLeft);

@@ -106,7 +106,7 @@ pub(super) fn encoded(trace: &Trace, span: &Span, providers: &Providers) -> Enco
     for (number, attempt) in (0_u32..).zip(sent) {
         spans += 1;
         out.message(field::SPANS, |client| {
-            let (provider, model) = attempt.target.split_once('/').unwrap_or((&attempt.target, ""));
+            let (provider, model) = attempt.names();
             let name = format!("chat {model}");
             let (id, parent) = (span.attempt(number), Some(span.id));
             let kind = Shape { id, parent, remote: false, name: &name, kind: CLIENT };

@@ -6,7 +6,8 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use bridge::{FailureClass, Note};
-use store::{NewTrace, Payload, PlainTurn, TraceDocument, TraceRow, dollars, member};
+use http::Method;
+use store::{NewTrace, Payload, PlainTurn, TRACE_TIMES, TraceDocument, TraceRow, dollars, member};
 use wire::json::ObjectWriter;
 use wire::responses::Usage;
 
@@ -31,7 +32,7 @@ pub(super) fn make(trace: &Trace, keeps_words: bool) -> NewTrace {
 fn row(trace: &Trace) -> TraceRow<'_> {
     let Trace { head, facts } = trace;
     let attempts = count(facts.attempts.len());
-    let (provider, upstream_model) = facts.attempts.last().and_then(|last| last.target.split_once('/')).unzip();
+    let (provider, upstream_model) = facts.attempts.last().map(Attempted::names).unzip();
     let (caller, usage) = (facts.caller.as_ref(), facts.usage.or_else(|| facts.charged()));
     let kind = match (facts.route, facts.kind) {
         (Some(super::REPLAY), _) => "replay",
@@ -47,7 +48,7 @@ fn row(trace: &Trace) -> TraceRow<'_> {
         upstream_micros: (attempts > 0).then(|| micros(facts.times.others().min(head.took))),
         tenant: caller.map_or("", |caller| caller.tenant().name()).into(),
         key: caller.and_then(Caller::grant).map(|grant| grant.label().into()),
-        request_id: head.request_id.to_str().unwrap_or_default().into(),
+        request_id: str::from_utf8(head.request_id.as_bytes()).unwrap_or_default().into(),
         response_id: facts.response_id.as_ref().map(|id| id.as_str().into()),
         previous_response_id: asked.and_then(|asked| asked.previous_response_id.as_deref()).map(Cow::Borrowed),
         conversation_id: asked.and_then(|asked| asked.conversation_id.as_deref()).map(Cow::Borrowed),
@@ -135,31 +136,34 @@ fn short(text: &str) -> &str {
 
 fn write(trace: &Trace, document: &mut TraceDocument) {
     let Trace { head, facts } = trace;
-    document.object(member::REQUEST, |members| request(head, facts, members));
-    let plain = plain_turn(facts);
-    match &plain {
-        Some(turn) => drop(document.plain_turn(turn)),
-        None => {
-            document.objects(member::ATTEMPTS, &facts.attempts, attempt);
-            document.objects(member::ROUNDS, &facts.rounds, round);
-        }
-    }
-    document.objects(member::TOOL_CALLS, &facts.tool_calls, tool_call);
-    document.objects(member::NOTES, &facts.notes, |told, members| note(facts, told, members));
-    document.object(member::TIMES, |members| times(facts, members));
-    if facts.heard + facts.told > 0 {
-        document.object(member::EVENTS, |members| {
-            members.int(member::UPSTREAM, facts.heard).int(member::SENT, facts.told);
+    let plain = plain_turn(head, facts);
+    if let Some(turn) = &plain {
+        document.plain_turn(turn);
+    } else {
+        document.object(member::REQUEST, |members| request(head, facts, members));
+        document.objects(member::ATTEMPTS, &facts.attempts, attempt);
+        document.objects(member::ROUNDS, &facts.rounds, round);
+        document.objects(member::TOOL_CALLS, &facts.tool_calls, tool_call);
+        document.object(member::TIMES, |members| {
+            for (name, time) in TRACE_TIMES.into_iter().zip(times(facts)) {
+                if let Some(time) = time {
+                    members.time(name, time);
+                }
+            }
         });
+        if facts.heard + facts.told > 0 {
+            document.object(member::EVENTS, |members| {
+                members.int(member::UPSTREAM, facts.heard).int(member::SENT, facts.told);
+            });
+        }
+        if let Some(usage) = &facts.usage {
+            document.object(member::USAGE, |members| usage_members(usage, members));
+        }
+        document.objects(member::CHARGES, &facts.charges, charge);
     }
-    if let Some(usage) = facts.usage.as_ref().filter(|_| plain.is_none()) {
-        document.object(member::USAGE, |members| usage_members(usage, members));
-    }
+    document.objects(member::NOTES, &facts.notes, |told, members| note(facts, told, members));
     if let Some(usage) = &facts.usage_beside {
         document.object(member::OWN_USAGE, |members| usage_members(usage, members));
-    }
-    if plain.is_none() {
-        document.objects(member::CHARGES, &facts.charges, charge);
     }
     if let Some(prefix) = facts.prefix {
         document.object(member::PREFIX, |members| {
@@ -176,28 +180,41 @@ fn write(trace: &Trace, document: &mut TraceDocument) {
     }
 }
 
-/// The turn, if it is one whole answer of whoever was asked first.
-fn plain_turn(facts: &Facts) -> Option<PlainTurn<'_>> {
-    let ([asked], [round], [charge]) = (&*facts.attempts, &*facts.rounds, &*facts.charges) else { return None };
-    let is_plain = asked.replica.is_none()
+/// The turn, if it is one whole answer of whoever was asked first. What was used and what it cost, [`row`] says.
+fn plain_turn<'t>(head: &Head, facts: &'t Facts) -> Option<PlainTurn<'t>> {
+    let ([attempt], [round], [charge]) = (&*facts.attempts, &*facts.rounds, &*facts.charges) else { return None };
+    let asked = facts.asked.as_deref()?;
+    let websocket = head.method == Method::GET;
+    let is_plain = &*head.path == "/v1/responses"
+        && (websocket || head.method == Method::POST)
+        && attempt.replica.is_none()
+        && attempt.outcome == Some(Attempted::ACCEPTED)
         && round.attempt == 1
-        && round.usage.is_some()
-        && round.usage == facts.usage
+        && round.usage == Some(charge.usage)
         && facts.usage == Some(charge.usage)
         && charge.tool_calls == 0
-        && asked.serves(charge);
+        && facts.tool_calls.is_empty()
+        && attempt.serves(charge);
     is_plain.then(|| PlainTurn {
-        provider: &charge.provider,
-        model: &charge.model,
-        wire: asked.wire,
-        outcome: asked.outcome.unwrap_or("waiting"),
-        status: asked.status,
-        took: asked.took,
-        bytes: asked.bytes as u64,
+        websocket,
+        stream: asked.stream,
+        store: asked.store,
+        background: asked.background,
+        address: facts.address,
+        items: asked.items as u64,
+        tools: asked.tools as u64,
+        bytes: facts.received,
+        bytes_sent: facts.sent,
+        wire: attempt.wire,
+        status: attempt.status,
+        took: attempt.took,
+        upstream_bytes: attempt.bytes as u64,
         end: round.end,
-        usage: charge.usage,
+        cache_write_tokens: charge.usage.cache_write_tokens,
         estimated: charge.estimated,
-        nanodollars: charge.nanodollars,
+        times: times(facts),
+        heard: facts.heard,
+        told: facts.told,
     })
 }
 
@@ -272,20 +289,17 @@ fn usage_members(usage: &Usage, members: &mut TraceDocument) {
 /// Less than this is waited for any client, and worth no bytes.
 const CLIENT: Duration = Duration::from_millis(1);
 
-fn times(facts: &Facts, members: &mut TraceDocument) {
+/// As [`TRACE_TIMES`] names them.
+fn times(facts: &Facts) -> [Option<Duration>; TRACE_TIMES.len()] {
     let times = &facts.times;
-    for (name, time) in [
-        (member::OPENED, times.opened),
-        (member::PLANNING, times.opened.map(|_| times.planning)),
-        (member::CONNECTING, times.connecting),
-        (member::FIRST_BYTE, times.first_byte),
-        (member::FIRST_TOKEN, times.first_token),
-        (member::LAST_BYTE, times.last_byte),
-        (member::COMMITTING, times.committing),
-        (member::CLIENT, Some(times.client).filter(|waited| *waited >= CLIENT)),
-    ] {
-        if let Some(time) = time {
-            members.time(name, time);
-        }
-    }
+    [
+        times.opened,
+        times.opened.map(|_| times.planning),
+        times.connecting,
+        times.first_byte,
+        times.first_token,
+        times.last_byte,
+        times.committing,
+        Some(times.client).filter(|waited| *waited >= CLIENT),
+    ]
 }

@@ -294,6 +294,13 @@ impl Attempted {
     /// The breaker was open.
     pub(crate) const KEPT_AWAY: &str = "kept_away";
 
+    /// The names of the provider, and of its model.
+    pub(crate) fn names(&self) -> (&str, &str) {
+        // A few letters are quicker looked at than searched.
+        let end = self.target.bytes().position(|byte| byte == b'/').unwrap_or(self.target.len());
+        (&self.target[..end], self.target.get(end + 1..).unwrap_or_default())
+    }
+
     /// Whether it asked this provider.
     pub(crate) fn is_of(&self, provider: &str) -> bool {
         self.target.strip_prefix(provider).is_some_and(|rest| rest.starts_with('/'))

@@ -2,7 +2,7 @@
 //! is bytes that need only be copied: held as texts and numbers of their own until somebody else frees them, traces
 //! would cost requests several times as much.
 
-use super::parts::{Parts, put_ids, put_numbers, put_texts};
+use super::parts::{OwnPrints, Parts, put_ids, put_numbers, put_texts};
 use super::{Payload, TraceDocument, TraceRow};
 
 /// What most traces need no more than.
@@ -11,8 +11,9 @@ const USUAL: usize = 768;
 const ROOM: usize = 2 << 20;
 /// What a trace has beside its bytes once it is stored, about.
 const BESIDE: u64 = 64;
-/// Before the four parts of each: how long they are.
-const LENGTHS: usize = 4 * size_of::<u32>();
+/// Before the four parts of each: how long they are, the fingerprints of its ids, when it began and what it took.
+const LENGTHS: usize = 4;
+const HEAD: usize = (LENGTHS + size_of::<OwnPrints>() / 4) * size_of::<u32>() + 2 * size_of::<i64>();
 
 /// One that is new.
 #[derive(Debug, Clone)]
@@ -41,17 +42,23 @@ impl NewTrace {
 
     fn made(row: &TraceRow<'_>, add_document: impl FnOnce(Vec<u8>) -> Vec<u8>) -> Self {
         let mut bytes = Vec::with_capacity(USUAL);
-        bytes.extend_from_slice(&[0; LENGTHS]);
+        bytes.extend_from_slice(&[0; HEAD]);
         put_numbers(&mut bytes, row);
         let texts = bytes.len();
         put_texts(&mut bytes, row);
         let ids = bytes.len();
-        put_ids(&mut bytes, row);
+        let prints = put_ids(&mut bytes, row);
         let after = bytes.len();
         bytes = add_document(bytes);
-        let lengths = [texts - LENGTHS, ids - texts, after - ids, bytes.len() - after];
-        for (place, length) in bytes.chunks_exact_mut(size_of::<u32>()).zip(lengths) {
-            place.copy_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes());
+        let lengths = [texts - HEAD, ids - texts, after - ids, bytes.len() - after];
+        let head = Head {
+            lengths: lengths.map(|length| u32::try_from(length).unwrap_or(u32::MAX)),
+            prints,
+            began_at: row.began_at,
+            took: row.took_micros,
+        };
+        if let Some(place) = bytes.first_chunk_mut() {
+            *place = head.bytes();
         }
         Self { bytes, payloads: Vec::new() }
     }
@@ -59,6 +66,40 @@ impl NewTrace {
     #[must_use]
     pub fn with_payloads(self, payloads: Vec<Payload>) -> Self {
         Self { payloads, ..self }
+    }
+}
+
+/// What comes before the parts of each.
+struct Head {
+    lengths: [u32; LENGTHS],
+    prints: OwnPrints,
+    began_at: i64,
+    took: i64,
+}
+
+impl Head {
+    fn bytes(&self) -> [u8; HEAD] {
+        let mut bytes = [0; HEAD];
+        let (words, times) = bytes.split_at_mut(HEAD - 16);
+        for (place, word) in words.as_chunks_mut().0.iter_mut().zip(self.lengths.iter().chain(&self.prints)) {
+            *place = word.to_le_bytes();
+        }
+        for (place, time) in times.as_chunks_mut().0.iter_mut().zip([self.began_at, self.took]) {
+            *place = time.to_le_bytes();
+        }
+        bytes
+    }
+
+    fn of(bytes: &[u8; HEAD]) -> Self {
+        let (words, times) = bytes.split_at(HEAD - 16);
+        let word = |place: usize| words.as_chunks().0.get(place).map_or(0, |word| u32::from_le_bytes(*word));
+        let time = |place: usize| times.as_chunks().0.get(place).map_or(0, |time| i64::from_le_bytes(*time));
+        Self {
+            lengths: [word(0), word(1), word(2), word(3)],
+            prints: [word(4), word(5)],
+            began_at: time(0),
+            took: time(1),
+        }
     }
 }
 
@@ -125,11 +166,11 @@ impl TraceBatch {
     pub(super) fn iter(&self) -> impl Iterator<Item = Waiting<'_>> {
         let (mut left, mut payloads) = (self.bytes.as_slice(), self.payloads.as_slice());
         (0..self.count).map_while(move |place| {
-            let (lengths, rest) = left.split_first_chunk::<LENGTHS>()?;
+            let (head, rest) = left.split_first_chunk()?;
             left = rest;
-            let (lengths, _) = lengths.as_chunks::<{ size_of::<u32>() }>();
+            let Head { lengths, prints, began_at, took } = Head::of(head);
             let mut parts = lengths.iter().map(|length| {
-                let (part, rest) = left.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+                let (part, rest) = left.split_at_checked(*length as usize)?;
                 left = rest;
                 Some(part)
             });
@@ -138,7 +179,9 @@ impl TraceBatch {
             let own = payloads.partition_point(|(of, _)| *of == place);
             let (own, others) = payloads.split_at_checked(own)?;
             payloads = others;
-            Some(Waiting { row: Parts::of(numbers, texts, ids)?, document, payloads: own })
+            let is_error = numbers.first() == Some(&1);
+            let row = Parts { is_error, began_at, took, numbers, texts, ids, prints };
+            Some(Waiting { row, document, payloads: own })
         })
     }
 }
@@ -154,6 +197,8 @@ impl FromIterator<NewTrace> for TraceBatch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trace::block::OF_ID;
+    use crate::trace::coding::fingerprint;
     use crate::trace::tests::row;
 
     #[test]
@@ -179,7 +224,10 @@ mod tests {
             let texts: Vec<_> = waiting.row.texts().collect();
             assert_eq!(texts.len(), super::super::parts::TEXTS);
             assert_eq!((texts[0], texts[1]), (Some(&*expected.tenant), expected.key.as_deref()));
-            assert_eq!(waiting.row.ids().next(), Some(expected.request_id.as_bytes()));
+            assert_eq!(waiting.row.prints[0], fingerprint(OF_ID, &*expected.request_id));
+            let links = waiting.row.links().unwrap();
+            let previous = expected.previous_response_id.as_deref().unwrap_or_default();
+            assert_eq!((links.has_response, links.previous), (expected.response_id.is_some(), previous.as_bytes()));
             let names: Vec<&str> = waiting.payloads.iter().map(|(_, payload)| &*payload.name).collect();
             let words: &[&str] = if number % 7 == 0 { &["words"] } else { &[] };
             let bodies: &[&str] = if [49, 3, 7].contains(&number) { &["request", "response"] } else { &[] };

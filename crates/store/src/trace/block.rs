@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use foldhash::quality::RandomState;
 
 use super::coding::{Taker, fingerprint, has, length, put, put_bytes, put_maybe};
-use super::parts::{Parts, TEXTS, put_ids, put_numbers, put_texts};
-use super::{TraceNumber, TraceRow};
+use super::parts::{Links, Parts, TEXTS, put_ids, put_numbers, put_texts};
+use super::{TraceNumber, TraceRow, response_id};
 use crate::Error;
 
 /// Traces of one block; with more, a search would take more apart than it wants.
@@ -162,10 +162,10 @@ pub(super) struct Entry<'b> {
     ids: Taker<'b>,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Ids<'b> {
     pub(super) request: &'b str,
-    pub(super) response: Option<&'b str>,
+    pub(super) response: Option<Cow<'b, str>>,
     pub(super) previous: Option<&'b str>,
     pub(super) conversation: Option<&'b str>,
 }
@@ -220,7 +220,12 @@ impl<'b> Entry<'b> {
         // No id is empty.
         let mut id = || taker.text().map(|id| Some(id).filter(|id| !id.is_empty()));
         let ids = (|| {
-            Some(Ids { request: id()?.unwrap_or_default(), response: id()?, previous: id()?, conversation: id()? })
+            let request = id()?.unwrap_or_default();
+            let response = match id()? {
+                Some(stored) => Some(response_id::whole(request, stored)?),
+                None => None,
+            };
+            Some(Ids { request, response, previous: id()?, conversation: id()? })
         })();
         ids.ok_or_else(damaged)
     }
@@ -237,7 +242,7 @@ impl<'b> Entry<'b> {
             tenant: self.tenant().to_owned().into(),
             key: text(KEY),
             request_id: ids.request.to_owned().into(),
-            response_id: owned(ids.response),
+            response_id: ids.response.map(|id| id.into_owned().into()),
             previous_response_id: owned(ids.previous),
             conversation_id: owned(ids.conversation),
             kind: text(KIND).unwrap_or_default(),
@@ -322,10 +327,9 @@ impl Writer {
         let [mut numbers, mut texts, mut ids] = [const { Vec::new() }; 3];
         put_numbers(&mut numbers, row);
         put_texts(&mut texts, row);
-        put_ids(&mut ids, row);
-        if let Some(parts) = Parts::of(&numbers, &texts, &ids) {
-            self.push(number, parts);
-        }
+        let prints = put_ids(&mut ids, row);
+        let (is_error, began_at, took) = (row.is_error(), row.began_at, row.took_micros);
+        self.push(number, Parts { is_error, began_at, took, numbers: &numbers, texts: &texts, ids: &ids, prints });
     }
 
     /// Numbers grow from row to row.
@@ -401,11 +405,17 @@ impl Writer {
 
     /// The summary of its ids. Those of the request and the response are its own; others may have the same that it continues.
     fn find_ids(&mut self, row: Parts<'_>) {
-        const OWN: usize = 2;
-        for (index, id) in row.ids().enumerate().filter(|(_, id)| !id.is_empty()) {
+        let Some(Links { has_response, previous, conversation }) = row.links() else { return };
+        let [request, response] = row.prints.map(u32::to_le_bytes);
+        let ids = &mut self.block.ids;
+        ids.extend_from_slice(&request);
+        if has_response {
+            ids.extend_from_slice(&response);
+        }
+        for id in [previous, conversation].into_iter().filter(|id| !id.is_empty()) {
             let print = fingerprint(OF_ID, id);
-            if index < OWN || !has(&self.block.ids, print) {
-                self.block.ids.extend_from_slice(&print.to_le_bytes());
+            if !has(ids, print) {
+                ids.extend_from_slice(&print.to_le_bytes());
             }
         }
     }

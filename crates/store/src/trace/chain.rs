@@ -49,7 +49,7 @@ impl Visit for Up {
         let entries: Vec<_> = block.entries()?.collect::<Result<_, _>>()?;
         for entry in entries.iter().rev().filter(|entry| entry.tenant() == self.tenant) {
             let ids = entry.ids()?;
-            if ids.response != Some(&self.wanted) {
+            if ids.response.as_deref() != Some(&self.wanted) {
                 continue;
             }
             self.oldest = entry.number;
@@ -101,15 +101,15 @@ impl Visit for Down {
             let entry = entry?;
             let ids = entry.ids()?;
             let is_in = |id: Option<&str>| id.is_some_and(|id| self.ids.contains(id));
-            if entry.tenant() != self.tenant || !is_in(ids.response) && !is_in(ids.previous) {
+            if entry.tenant() != self.tenant || !is_in(ids.response.as_deref()) && !is_in(ids.previous) {
                 continue;
             }
             if self.found.len() >= self.limit {
                 return Ok(ControlFlow::Break(()));
             }
             if let Some(id) = ids.response {
-                self.ids.insert(id.to_owned());
-                self.prints.add(fingerprint(OF_ID, id));
+                self.prints.add(fingerprint(OF_ID, &*id));
+                self.ids.insert(id.into_owned());
             }
             self.found.insert(entry.number, entry.row()?);
         }

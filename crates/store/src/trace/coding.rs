@@ -3,25 +3,23 @@
 /// Appends a number.
 #[inline]
 pub(super) fn put(into: &mut Vec<u8>, number: u64) {
-    // Most are short.
-    if number > 0x7f {
-        return put_long(into, number);
+    // Most are short: to look for room once for each byte costs more than the byte.
+    match number {
+        0..0x80 => into.push(low(number)),
+        0x80..0x4000 => into.extend_from_slice(&[low(number) | MORE, low(number >> 7)]),
+        _ => put_long(into, number),
     }
-    into.push(low(number));
 }
 
-/// In pieces whose lengths are known: to look for room once for each byte costs more than the byte.
+/// In a byte that is not the last of its number.
+const MORE: u8 = 0x80;
+
 fn put_long(into: &mut Vec<u8>, number: u64) {
-    let [first, second, third, fourth] = [0, 7, 14, 21].map(|shift| low(number >> shift) & 0x7f);
-    let more = |byte: u8| byte | 0x80;
-    match number {
-        0..0x4000 => into.extend_from_slice(&[more(first), second]),
-        0x4000..0x20_0000 => into.extend_from_slice(&[more(first), more(second), third]),
-        0x20_0000..0x1000_0000 => into.extend_from_slice(&[more(first), more(second), more(third), fourth]),
-        _ => {
-            into.extend_from_slice(&[first, second, third, fourth].map(more));
-            put(into, number >> 28);
-        }
+    let rest = number >> 21;
+    let more = if rest == 0 { 0 } else { MORE };
+    into.extend_from_slice(&[low(number) | MORE, low(number >> 7) | MORE, low(number >> 14) & !MORE | more]);
+    if rest > 0 {
+        put(into, rest);
     }
 }
 

@@ -116,7 +116,7 @@ impl Stored {
         let opened = self.chunk.and_then(|chunk| {
             let clear = seal::open(encryption, Place::Documents(chunk.first), &chunk.body)?;
             let documents = documents(chunk.first, &clear)?;
-            documents.into_iter().find(|(of, _)| *of == number).and_then(|(_, document)| members::json(document))
+            documents.into_iter().find(|(of, _)| *of == number).and_then(|(_, document)| members::json(document, &row))
         });
         let mut unreadable = opened.is_none();
         let mut payloads = Vec::with_capacity(self.payloads.len());

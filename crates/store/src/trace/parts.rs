@@ -1,8 +1,9 @@
 //! A row as bytes, in the parts that a block takes over: numbers and ids as they are stored, and texts, for which the block has
 //! places. Made where a request ends, so that whoever writes copies them.
 
-use super::TraceRow;
-use super::coding::{Taker, put, put_bytes, put_maybe, put_signed};
+use super::block::OF_ID;
+use super::coding::{Taker, fingerprint, put, put_bytes, put_maybe, put_signed};
+use super::{TraceRow, response_id};
 
 /// What is longer is cut. Names come from clients, too.
 const LONGEST: usize = 512;
@@ -18,15 +19,22 @@ pub(super) struct Parts<'p> {
     pub(super) numbers: &'p [u8],
     pub(super) texts: &'p [u8],
     pub(super) ids: &'p [u8],
+    /// The fingerprints of the ids that are its own.
+    pub(super) prints: OwnPrints,
+}
+
+/// The fingerprints of a request's id and its response's, whether it has one or not.
+pub(super) type OwnPrints = [u32; 2];
+
+/// The ids of a row that tell which others it goes with, and whether it has one of a response.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Links<'p> {
+    pub(super) has_response: bool,
+    pub(super) previous: &'p [u8],
+    pub(super) conversation: &'p [u8],
 }
 
 impl<'p> Parts<'p> {
-    pub(super) fn of(numbers: &'p [u8], texts: &'p [u8], ids: &'p [u8]) -> Option<Self> {
-        let mut taker = Taker(numbers);
-        let is_error = taker.number()? == 1;
-        Some(Self { is_error, began_at: taker.signed()?, took: taker.signed()?, numbers, texts, ids })
-    }
-
     /// The texts, each as long as it may be; None where the row has none.
     pub(super) fn texts(&self) -> impl Iterator<Item = Option<&'p str>> {
         let mut taker = Taker(self.texts);
@@ -36,59 +44,69 @@ impl<'p> Parts<'p> {
         })
     }
 
-    /// The ids: of the request, the response, the response before, the conversation. What is missing is empty.
-    pub(super) fn ids(&self) -> impl Iterator<Item = &'p [u8]> {
+    pub(super) fn links(&self) -> Option<Links<'p>> {
         let mut taker = Taker(self.ids);
-        std::iter::from_fn(move || taker.bytes())
+        taker.bytes()?;
+        let has_response = !taker.bytes()?.is_empty();
+        Some(Links { has_response, previous: taker.bytes()?, conversation: taker.bytes()? })
     }
 }
 
-/// What a block has of a row before its texts. It begins with what [`Parts::of`] reads.
+/// What a block has of a row before its texts. It begins with whether it is an error.
 pub(super) fn put_numbers(bytes: &mut Vec<u8>, row: &TraceRow<'_>) {
     put(bytes, u64::from(row.is_error()));
     put_signed(bytes, row.began_at);
     put_signed(bytes, row.took_micros);
-    for micros in [row.first_token_micros, row.upstream_micros] {
-        put_maybe(bytes, micros.map(|micros| micros.max(0).cast_unsigned()));
-    }
-    let used = [row.input_tokens, row.cached_tokens, row.output_tokens, row.reasoning_tokens, row.nanodollars];
-    for number in used.into_iter().chain([row.status.map(u64::from)]) {
-        put_maybe(bytes, number);
-    }
+    put_maybe(bytes, row.first_token_micros.map(|micros| micros.max(0).cast_unsigned()));
+    put_maybe(bytes, row.upstream_micros.map(|micros| micros.max(0).cast_unsigned()));
+    put_maybe(bytes, row.input_tokens);
+    put_maybe(bytes, row.cached_tokens);
+    put_maybe(bytes, row.output_tokens);
+    put_maybe(bytes, row.reasoning_tokens);
+    put_maybe(bytes, row.nanodollars);
+    put_maybe(bytes, row.status.map(u64::from));
     put(bytes, u64::from(row.attempts));
     put(bytes, u64::from(row.rounds));
 }
 
 pub(super) fn put_texts(bytes: &mut Vec<u8>, row: &TraceRow<'_>) {
-    let texts: [Option<&str>; TEXTS] = [
-        Some(&row.tenant),
-        row.key.as_deref(),
-        Some(&row.kind),
-        Some(&row.client),
-        row.model.as_deref(),
-        row.provider.as_deref(),
-        row.upstream_model.as_deref(),
-        Some(&row.outcome),
-        row.error.as_deref(),
-        Some(&row.notes),
-    ];
-    for text in texts {
-        let text = text.map(short);
-        put_maybe(bytes, text.map(|text| text.len() as u64));
-        bytes.extend_from_slice(text.unwrap_or_default().as_bytes());
+    put_text(bytes, Some(&row.tenant));
+    put_text(bytes, row.key.as_deref());
+    put_text(bytes, Some(&row.kind));
+    put_text(bytes, Some(&row.client));
+    put_text(bytes, row.model.as_deref());
+    put_text(bytes, row.provider.as_deref());
+    put_text(bytes, row.upstream_model.as_deref());
+    put_text(bytes, Some(&row.outcome));
+    put_text(bytes, row.error.as_deref());
+    put_text(bytes, Some(&row.notes));
+}
+
+#[inline]
+fn put_text(bytes: &mut Vec<u8>, text: Option<&str>) {
+    match text.map(short) {
+        Some(text) => {
+            put(bytes, text.len() as u64 + 1);
+            bytes.extend_from_slice(text.as_bytes());
+        }
+        None => bytes.push(0),
     }
 }
 
-pub(super) fn put_ids(bytes: &mut Vec<u8>, row: &TraceRow<'_>) {
-    let ids = [
+/// The ids of the request, the response, the response before, the conversation. What is missing is empty.
+pub(super) fn put_ids(bytes: &mut Vec<u8>, row: &TraceRow<'_>) -> OwnPrints {
+    let [request, response, previous, conversation] = [
         Some(&*row.request_id),
         row.response_id.as_deref(),
         row.previous_response_id.as_deref(),
         row.conversation_id.as_deref(),
-    ];
-    for id in ids {
-        put_bytes(bytes, short(id.unwrap_or_default()).as_bytes());
-    }
+    ]
+    .map(|id| short(id.unwrap_or_default()));
+    put_bytes(bytes, request.as_bytes());
+    response_id::put_short(bytes, request, response);
+    put_bytes(bytes, previous.as_bytes());
+    put_bytes(bytes, conversation.as_bytes());
+    [request, response].map(|id| fingerprint(OF_ID, id))
 }
 
 /// As much of a text as is kept.

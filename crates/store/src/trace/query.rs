@@ -122,7 +122,7 @@ impl Query {
             Some(id) if quick => {
                 let ids = entry.ids()?;
                 let id = id.as_str();
-                Ok(ids.request == id || ids.response == Some(id) || ids.conversation == Some(id))
+                Ok(ids.request == id || ids.response.as_deref() == Some(id) || ids.conversation == Some(id))
             }
             _ => Ok(quick),
         }
@@ -239,7 +239,7 @@ impl Visit for Find {
                 continue;
             }
             let ids = entry.ids()?;
-            if ids.response == Some(&self.id) {
+            if ids.response.as_deref() == Some(&*self.id) {
                 self.of_response = Some(entry.number);
             } else if ids.request == self.id {
                 of_request = Some(entry.number);
