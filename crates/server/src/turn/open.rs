@@ -549,8 +549,14 @@ pub(super) fn targets(context: &RequestContext, request: &CreateResponse<'_>) ->
 }
 
 pub(super) fn targets_of(context: &RequestContext, model: &str) -> Result<Failover, ApiError> {
+    /// No model has a longer name, and each request leaves its model's in the log, its trace and its spans.
+    const LONGEST: usize = 512;
     if model.trim().is_empty() {
         return Err(wire::json::Invalid::missing().at("model").into());
+    }
+    if model.len() > LONGEST {
+        let message = format!("string too long. Expected at most {LONGEST} bytes.");
+        return Err(wire::json::Invalid::rule(InvalidCode::StringAboveMaxLength, message).at("model").into());
     }
     // By the name that was sent: whoever may use an alias may not use all that it stands for.
     if context.caller.grant().is_some_and(|grant| !grant.allows_model(model)) {

@@ -74,6 +74,8 @@ async fn fields_that_do_not_fit() {
         (with("model", json!("")), "missing_required_parameter", "model"),
         (with("model", json!("  ")), "missing_required_parameter", "model"),
         (with("model", json!(7)), "invalid_type", "model"),
+        (with("model", json!("m".repeat(513))), "string_above_max_length", "model"),
+        (with("model", json!(format!("test/{}", "ö".repeat(300)))), "string_above_max_length", "model"),
         (json!({"model": "m"}), "missing_required_parameter", "input"),
         (with("input", json!(7)), "invalid_type", "input"),
         (with("input", json!({})), "invalid_type", "input"),
