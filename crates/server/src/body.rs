@@ -210,6 +210,9 @@ pub(crate) struct Body {
     /// Counted while it is there, if it is a stream.
     open: Option<OpenStream>,
     sent: u64,
+    /// Since when its client has a frame to take, where more of a whole body follows. What streams wait is their turn's to
+    /// say.
+    handed: Option<Instant>,
 }
 
 enum Kind {
@@ -229,7 +232,14 @@ impl Body {
     }
 
     const fn new(kind: Kind) -> Self {
-        Self { kind, running: None, account: None, open: None, sent: 0 }
+        Self { kind, running: None, account: None, open: None, sent: 0, handed: None }
+    }
+
+    /// The client took the last frame, or is gone.
+    fn waited(&mut self) {
+        if let (Some(handed), Some(account)) = (self.handed.take(), &self.account) {
+            account.pace().waited_client(handed.elapsed());
+        }
     }
 
     /// Enters in the account what becomes of the body.
@@ -260,12 +270,15 @@ impl http_body::Body for Body {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         Pace::asked();
+        self.waited();
         let next = match &mut self.kind {
             Kind::Full(bytes) => {
                 let next = bytes.as_mut().map(|bytes| bytes.split_to(bytes.len().min(FRAME)));
                 if bytes.as_ref().is_some_and(Bytes::is_empty) {
                     *bytes = None;
                 }
+                let is_more = bytes.is_some();
+                self.handed = is_more.then(Instant::now);
                 next
             }
             Kind::Stream(frames) => {
@@ -299,6 +312,7 @@ impl http_body::Body for Body {
 
 impl Drop for Body {
     fn drop(&mut self) {
+        self.waited();
         if let Some(account) = self.account.take() {
             account.delivered(self.sent, matches!(self.kind, Kind::Full(None) | Kind::Over));
         }
@@ -308,6 +322,30 @@ impl Drop for Body {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What clients took of the time of one request.
+    fn waited(account: &Account) -> Duration {
+        let [mut upstream, mut tools, mut client] = [Duration::ZERO; 3];
+        account.pace().settle(&mut upstream, &mut tools, &mut client);
+        client
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_reader_of_a_whole_answer_is_waited_for() {
+        let pause = || tokio::time::sleep(Duration::from_secs(1));
+        for (frames, taken, expected) in [(1, 1, 0), (3, 3, 2), (3, 1, 1)] {
+            let account = Account::of_job("req");
+            let mut body = Body::full(vec![b' '; FRAME * (frames - 1) + 1].into());
+            body.charge(account.clone());
+            for _ in 0..taken {
+                body.frame().await.unwrap().unwrap();
+                // What comes after the last frame is the connection's business.
+                pause().await;
+            }
+            drop(body);
+            assert_eq!(waited(&account), Duration::from_secs(expected), "{taken} of {frames}");
+        }
+    }
 
     #[test]
     fn many_small_values_count_for_more_than_their_text() {

@@ -291,7 +291,7 @@ impl Connection {
     }
 
     fn create(&mut self, channel: &mut Channel, create: Create) {
-        let (stream_id, bytes) = (create.stream_id.clone(), create.body.len());
+        let (stream_id, bytes) = (create.stream_id.clone(), create.received);
         let refused = match (self.ending, self.admitted()) {
             (Some(ending), _) => Some(ending.error(self.config)),
             (None, Err(error)) => Some(error),
@@ -327,7 +327,7 @@ impl Connection {
             let caller = match self.app.runtime.access.admit_at_once(&self.headers, &self.shown) {
                 Ok(grant) => Caller::new(grant, &self.headers),
                 Err(error) => {
-                    self.refuse(channel, &error, create.body.len(), create.stream_id.as_ref());
+                    self.refuse(channel, &error, create.received, create.stream_id.as_ref());
                     if error.status == StatusCode::UNAUTHORIZED {
                         self.end(channel, Ending::Unauthorized);
                     }
@@ -371,7 +371,7 @@ impl Connection {
         }
         self.ending = Some(ending);
         while let Some(create) = self.lanes.give_up() {
-            self.refuse(channel, &ending.error(self.config), create.body.len(), create.stream_id.as_ref());
+            self.refuse(channel, &ending.error(self.config), create.received, create.stream_id.as_ref());
         }
     }
 

@@ -34,6 +34,8 @@ pub(super) struct Create {
     pub(super) warm_up: bool,
     /// The body of the same request over HTTP, streamed.
     pub(super) body: Bytes,
+    /// How many bytes the message had.
+    pub(super) received: usize,
 }
 
 /// A message that cannot be served, and its lane, if it names one.
@@ -58,10 +60,10 @@ impl Said {
             Err(error) => return Err(Unserved { error, stream_id: None }),
         };
         let stream_id = stream_id(raw).map_err(|error| Unserved { error, stream_id: None })?;
-        Self::of(raw, stream_id.clone(), budget).map_err(|error| Unserved { error, stream_id })
+        Self::of(raw, message.len(), stream_id.clone(), budget).map_err(|error| Unserved { error, stream_id })
     }
 
-    fn of(raw: Raw<'_>, stream_id: Option<StreamId>, budget: &Arc<Budget>) -> Result<Self, ApiError> {
+    fn of(raw: Raw<'_>, received: usize, stream_id: Option<StreamId>, budget: &Arc<Budget>) -> Result<Self, ApiError> {
         let kind = raw.get("type").ok_or_else(Invalid::missing).and_then(Text::from_raw);
         let kind = kind.map_err(|invalid| invalid.at("type"))?.decode();
         match &*kind {
@@ -70,6 +72,7 @@ impl Said {
                 previous_response_id: previous_response_id(raw),
                 warm_up: optional::<bool>(raw, "generate")? == Some(false),
                 body: body::held(Share::new(budget), without_the_socket(raw))?,
+                received,
             })),
             "response.steer" => Ok(Self::Steer {
                 previous_response_id: previous_response_id(raw).unwrap_or_default(),

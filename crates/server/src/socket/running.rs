@@ -76,9 +76,9 @@ impl Running {
         create: Create,
         before: Option<Arc<RememberedTurn>>,
     ) -> Self {
-        let Create { stream_id, previous_response_id, warm_up, body } = create;
+        let Create { stream_id, previous_response_id, warm_up, body, received } = create;
         let mut ids = clock::ids();
-        let account = account(app, &caller, address, body.len(), &mut ids);
+        let account = account(app, &caller, address, received, &mut ids);
         let (app, snapshot) = (Arc::clone(app), app.snapshot());
         let context = RequestContext { app, snapshot, caller, account: account.clone(), ids };
         let past = before.as_ref().map_or(Past::Stored, |before| Past::Remembered(before.history()));

@@ -45,7 +45,8 @@ fn row(trace: &Trace) -> TraceRow<'_> {
         began_at: i64::try_from(head.began_at).unwrap_or(i64::MAX),
         took_micros: micros(head.took),
         first_token_micros: facts.times.first_token.map(micros),
-        upstream_micros: (attempts > 0).then(|| micros(facts.times.others().min(head.took))),
+        upstream_micros: (attempts > 0 || facts.times.opened.is_some())
+            .then(|| micros(facts.times.others().min(head.took))),
         tenant: caller.map_or("", |caller| caller.tenant().name()).into(),
         key: caller.and_then(Caller::grant).map(|grant| grant.label().into()),
         request_id: str::from_utf8(head.request_id.as_bytes()).unwrap_or_default().into(),

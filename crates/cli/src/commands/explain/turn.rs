@@ -76,6 +76,7 @@ impl Page<'_> {
             fact(label, value);
         }
         fact("made of", Some(source(explained)));
+        fact("its trace", text(&explained["trace_unreadable"]));
         let gone = if was_asked(trace) { GONE } else { NOT_THERE };
         fact("past", (is_gone(explained) && plan.is_object()).then(|| gone.to_owned()));
         if let Some(message) = plan["error"]["message"].as_str() {
@@ -193,10 +194,12 @@ impl Page<'_> {
             let said = format!("{}: {}{took}", text("target"), text("outcome"));
             let _ = writeln!(out, "  {}", self.screen.paint(tone, &brief(&said, self.screen.width.saturating_sub(2))));
         }
+        let has_tools = trace["tool_calls"].as_array().is_some_and(|calls| !calls.is_empty());
+        let upstream = if has_tools { "waited for the provider and tools" } else { "waited for the provider" };
         let time = |(label, time): (&str, &Value)| Some(format!("{label} {} ms", time.as_f64()?));
         let times = [
             ("first token after", &trace["first_token_ms"]),
-            ("waited for the provider", &trace["upstream_ms"]),
+            (upstream, &trace["upstream_ms"]),
             ("waited for the client", &trace["times"]["client_ms"]),
             ("godex itself", &trace["overhead_ms"]),
         ];
