@@ -153,7 +153,9 @@ impl Traces {
 
 impl Kept {
     fn new(store: TraceStore, config: &TraceConfig) -> Self {
-        let queue = Arc::new(Queue::new(config.max_queue_size, config.batch_size));
+        // Little at once where little is kept: what is written before the next sweep is beside it.
+        let large = usize::try_from(config.max_bytes / 8).unwrap_or(usize::MAX);
+        let queue = Arc::new(Queue::new(config.max_queue_size, config.batch_size, large));
         Self { queue, store, capture: capture::Rules::new(config.capture), strangers: AtomicU64::new(0) }
     }
 

@@ -12,8 +12,10 @@ use crate::config::CaptureConfig;
 /// What all captured bodies that are not written yet may have, of requests under way and of those that wait.
 const ROOM: usize = 128 << 20;
 
-/// How many of one request.
+/// How many bodies of the attempts of one request are kept; of further ones, only how long they were.
 const MOST: usize = 48;
+/// How many have a name. No request has as many attempts.
+const NAMED: usize = 4 * MOST;
 
 /// No key is longer: so much is read beyond what is kept, so that no piece of one stays.
 const LONGEST_KEY: usize = 16 << 10;
@@ -82,14 +84,15 @@ impl Captured {
         Tape { most: self.most, bytes: Vec::new(), whole: 0 }
     }
 
-    /// Keeps a body. Where there is no room, only how long it was.
+    /// Keeps a body. Where there is no room, only how long it was. There always is for what the client has said and heard.
     pub(crate) fn push(&mut self, name: String, tape: Tape, redact: impl FnOnce(&mut Vec<u8>)) {
-        if self.payloads.len() >= MOST {
+        let is_of_attempt = name.starts_with("chat_");
+        if is_of_attempt && self.payloads.len() >= NAMED {
             return;
         }
         let whole = tape.whole;
         let (bytes, is_cut) = tape.finish(redact);
-        let fits = self.share.take(bytes.len());
+        let fits = !(is_of_attempt && self.payloads.len() >= MOST) && self.share.take(bytes.len());
         let bytes = if fits { Bytes::from(bytes) } else { Bytes::new() };
         self.payloads.push(Payload { name, bytes, cut_from: (is_cut || !fits).then_some(whole) });
     }
@@ -98,6 +101,11 @@ impl Captured {
     pub(crate) fn sent(&mut self, events: &[u8]) {
         let tape = self.tape();
         self.events.get_or_insert(tape).push(events);
+    }
+
+    /// How many bytes it holds.
+    pub(super) const fn bytes(&self) -> usize {
+        self.share.held
     }
 
     /// All that was captured, for as long as this is held.
@@ -180,6 +188,37 @@ mod tests {
         drop(first);
         assert_eq!(captured(&rules, &[b'y'; 11]).bytes.len(), 11);
         assert_eq!(rules.used.load(Ordering::Relaxed), 0);
+    }
+
+    /// However often a model calls tools.
+    #[test]
+    fn what_the_client_was_told_is_kept_beside_many_attempts() {
+        let rules = Rules::new(CaptureConfig { enabled: true, unstored: false, max_bytes: 20 });
+        let mut captured = rules.of(true).unwrap();
+        let mut push = |name: &str| {
+            let mut tape = captured.tape();
+            tape.push(b"body");
+            captured.push(name.to_owned(), tape, |_| {});
+        };
+        push("request");
+        (1..=64)
+            .flat_map(|number| ["request", "response"].map(|of| format!("chat_{of}.{number}")))
+            .for_each(|name| push(&name));
+        push("response");
+        captured.sent(b"events");
+        let payloads = captured.payloads();
+        let kept = |name: &str| {
+            payloads.iter().find(|payload| payload.name == name).map(|payload| (&*payload.bytes, payload.cut_from))
+        };
+        for (name, expected) in [
+            ("request", Some((&b"body"[..], None))),
+            ("chat_response.23", Some((b"body", None))),
+            ("chat_request.64", Some((b"", Some(4)))),
+            ("response", Some((b"body", None))),
+            ("events", Some((b"events", None))),
+        ] {
+            assert_eq!(kept(name), expected, "{name}");
+        }
     }
 
     #[test]

@@ -17,9 +17,10 @@ pub(super) struct Queue {
     /// There is something; and there is as much as is written at once, or somebody waits for what there is.
     come: Notify,
     due: Notify,
-    /// How many may wait, and how many are written without waiting for more.
+    /// How many may wait, and how many are written without waiting for more; how many bytes of bodies are.
     room: usize,
     many: usize,
+    large: usize,
     /// Traces that were not kept, for whatever reason.
     lost: AtomicU64,
     /// The log says that traces get lost, and not again until they do not.
@@ -32,6 +33,7 @@ pub(super) struct Waiting {
     pub(super) traces: TraceBatch,
     /// By the places of their traces. They count as held until they are written.
     pub(super) captured: Vec<(usize, Box<Captured>)>,
+    captured_bytes: usize,
     /// They are told when all that came before is written.
     pub(super) flushed: Vec<oneshot::Sender<()>>,
     /// Nobody puts anything there any more.
@@ -45,11 +47,11 @@ impl Waiting {
 }
 
 impl Queue {
-    pub(super) fn new(room: usize, many: usize) -> Self {
+    pub(super) fn new(room: usize, many: usize, large: usize) -> Self {
         let (waiting, come, due) = Default::default();
         // While some are written there is to be room for others.
         let many = many.min(room.div_ceil(2));
-        Self { waiting, come, due, room, many, lost: AtomicU64::new(0), is_told: AtomicBool::new(false) }
+        Self { waiting, come, due, room, many, large, lost: AtomicU64::new(0), is_told: AtomicBool::new(false) }
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
@@ -58,7 +60,8 @@ impl Queue {
 
     /// It waits here, if there is room.
     pub(super) fn put(&self, new: NewTrace, captured: Option<Box<Captured>>) {
-        let count = {
+        let bytes = captured.as_ref().map_or(0, |captured| captured.bytes());
+        let (count, is_due) = {
             let mut waiting = self.waiting();
             let place = waiting.traces.len();
             if place >= self.room {
@@ -67,12 +70,14 @@ impl Queue {
             }
             waiting.traces.push(new);
             waiting.captured.extend(captured.map(|captured| (place, captured)));
-            place + 1
+            let was_due = waiting.captured_bytes >= self.large;
+            waiting.captured_bytes += bytes;
+            (place + 1, place + 1 == self.many || !was_due && waiting.captured_bytes >= self.large)
         };
         if count == 1 {
             self.come.notify_one();
         }
-        if count == self.many {
+        if is_due {
             self.due.notify_one();
         }
     }
@@ -135,7 +140,8 @@ impl Queue {
         loop {
             let is_due = {
                 let waiting = self.waiting();
-                waiting.traces.len() >= self.many || !waiting.flushed.is_empty() || waiting.is_closed
+                let is_much = waiting.traces.len() >= self.many || waiting.captured_bytes >= self.large;
+                is_much || !waiting.flushed.is_empty() || waiting.is_closed
             };
             if is_due {
                 return;

@@ -176,6 +176,44 @@ async fn what_is_short_or_small_is_swept_sooner() {
     assert!((5..=6).contains(&double.pruned.load(Ordering::Relaxed)));
 }
 
+/// Bodies that do not pack.
+fn captured(rules: &capture::Rules, seed: u64) -> Option<Box<Captured>> {
+    let mut captured = rules.of(true)?;
+    let mut tape = captured.tape();
+    let mut state = seed;
+    for _ in 0..2_500 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        tape.push(&(state >> 8).to_le_bytes());
+    }
+    captured.push("request".to_owned(), tape, |_| {});
+    Some(captured)
+}
+
+/// Much is written at once, and goes as fast as it comes.
+#[tokio::test]
+async fn a_small_limit_holds_under_load() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.db");
+    let store = TraceStore::sqlite(&path, &store::Encryption::default()).unwrap();
+    let capture = CaptureConfig { enabled: true, unstored: true, max_bytes: 64 << 10 };
+    let config = TraceConfig { capture, ..config(10_000, 1024) };
+    let rules = capture::Rules::new(capture);
+    let traces = Traces::writing(store.with_limit(config.max_bytes), &config);
+    let bytes = || std::fs::metadata(&path).unwrap().len();
+    let mut most = 0;
+    for batch in 0..8 {
+        for number in 0..400 {
+            let facts = Facts { captured: captured(&rules, batch * 1000 + number), ..turn().facts };
+            traces.keep(trace(Method::POST, facts));
+        }
+        assert!(traces.flush(Duration::from_secs(60)).await);
+        most = most.max(bytes());
+    }
+    // Each batch has 8 MB.
+    assert!(most < 24 << 20, "{most} bytes where {} may be", config.max_bytes);
+    traces.close().await;
+}
+
 #[tokio::test]
 async fn only_what_makes_something_or_fails_is_kept() {
     let kept = Kept::new(TraceStore::memory(1), &config(100, 10));

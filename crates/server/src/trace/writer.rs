@@ -73,10 +73,14 @@ impl<S: Sink> Writer<S> {
                     return;
                 }
             }
-            // One step between two batches: dropping much must not fill the queue.
+            // Few steps between two batches: dropping much must not fill the queue. But what was written must go as fast as
+            // it came.
             let is_due = swept.is_none_or(|swept| swept.elapsed() >= every) || since > share;
-            if is_due && !self.prune().await {
-                (swept, since) = (Some(Instant::now()), 0);
+            for _ in 0..since / share.max(1) + u64::from(is_due) {
+                if !self.prune().await {
+                    (swept, since) = (Some(Instant::now()), 0);
+                    break;
+                }
             }
         }
     }
