@@ -171,9 +171,16 @@ pub async fn open_store(config: &Config) -> Result<Store, store::OpenError> {
     let keys = config.session.encryption.keys.clone();
     match &config.session.backend {
         Backend::Memory { max_bytes } => Store::memory(MemoryLimits { bytes: *max_bytes, ..MemoryLimits::default() }),
-        Backend::Sqlite { path } => Store::encrypted_sqlite(path, &SqliteOptions::default(), keys),
+        Backend::Sqlite { path } => Store::encrypted_sqlite(path, &sqlite_options(config), keys),
         Backend::Postgres(postgres) => Store::encrypted_postgres(postgres.url.expose(), &postgres.options, keys).await,
     }
+}
+
+/// Where there is little memory, connections keep little of the database in it.
+fn sqlite_options(config: &Config) -> SqliteOptions {
+    let usual = SqliteOptions::default();
+    let share = |memory: u64| u32::try_from(memory / 64 / 1024).unwrap_or(u32::MAX).clamp(1_000, usual.cache_kib);
+    SqliteOptions { cache_kib: config.limits.memory.map_or(usual.cache_kib, share), ..usual }
 }
 
 impl Runtime {
@@ -202,6 +209,7 @@ impl Runtime {
                 Arc::clone(&budget),
                 Arc::clone(&live),
                 Arc::clone(&webhooks),
+                config.limits.memory,
             ),
             jobs,
             live,

@@ -68,9 +68,10 @@ impl Sessions {
         budget: Arc<Budget>,
         live: Arc<Live>,
         webhooks: Arc<Webhooks>,
+        memory: Option<u64>,
     ) -> Arc<Self> {
         let (leases, down, unstored) = (Arc::default(), AtomicBool::new(false), AtomicU64::new(0));
-        let recall = Recall::default();
+        let recall = Recall::within(memory);
         Arc::new(Self { store, config, leases, recall, budget, live, webhooks, down, unstored })
     }
 

@@ -21,11 +21,13 @@ pub struct SqliteOptions {
     pub readers: usize,
     /// Look the whole file over at start. It reads all of it: a second or so per GB.
     pub integrity_check: bool,
+    /// Pages that each connection may keep in memory, in KiB.
+    pub cache_kib: u32,
 }
 
 impl Default for SqliteOptions {
     fn default() -> Self {
-        Self { readers: 2, integrity_check: true }
+        Self { readers: 2, integrity_check: true, cache_kib: 16_000 }
     }
 }
 

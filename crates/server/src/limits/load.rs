@@ -26,6 +26,12 @@ const TURN: u64 = 128 << 10;
 /// itself is a guess as well.
 const FEW: usize = 8;
 
+/// After so many looks without a turn what is used is what the process keeps, and not what requests hold.
+const REST: u32 = 15;
+/// Of the memory that may be used, in percent: what it may keep so. What is more is no reason to refuse anybody: refusing
+/// gives none of it back, and new turns are made in it.
+const KEPT: u64 = 75;
+
 /// Of the memory that may be used, in percent: where each state begins, and where it ends.
 const HIGH: (u64, u64) = (85, 80);
 const CRITICAL: (u64, u64) = (95, 90);
@@ -74,10 +80,25 @@ struct Seen {
     /// The least that was ever used: what the process takes by itself, pages of files with it, so that those of the program
     /// need not be read again and again while it is busy.
     least: u64,
+    /// Looks at which there was no turn, one after the other.
+    idle: u32,
+    /// How much more the process keeps than it may, as was found when it was at rest.
+    excess: u64,
 }
 
 impl Seen {
-    const NOTHING: Self = Self { pressure: Pressure::None, least: u64::MAX };
+    const NOTHING: Self = Self { pressure: Pressure::None, least: u64::MAX, idle: 0, excess: 0 };
+
+    /// What counts of so much that is used beside so many turns; and whether it has just come to rest while memory was
+    /// short.
+    fn count(&mut self, used: u64, turns: usize, limit: u64) -> (u64, bool) {
+        let beyond = used.saturating_sub(limit / 100 * KEPT);
+        self.idle = if turns == 0 { self.idle.saturating_add(1) } else { 0 };
+        let rests = self.idle == REST && self.pressure > Pressure::None;
+        // It may give something back later, and is not given it again.
+        self.excess = if rests { beyond } else { self.excess.min(beyond) };
+        (used - self.excess, rests)
+    }
 }
 
 impl Load {
@@ -177,19 +198,20 @@ impl Load {
     fn look(&self, seen: &mut Seen, used: Used, limit: u64) {
         seen.least = seen.least.min(used.resident);
         let line = limit / 100 * HIGH.0;
+        let (counted, rests) = seen.count(used.own, self.turns(), limit);
         let turns_in = |bytes: u64| usize::try_from(bytes / TURN).unwrap_or(usize::MAX);
         // A turn that has just begun is not in what is measured, but was counted: so all of them together must fit beside
         // what the process takes by itself, and new ones into what is left.
         let all = turns_in(line.saturating_sub(seen.least)).max(FEW);
-        let new = self.turns().saturating_add(turns_in(line.saturating_sub(used.own)));
+        let new = self.turns().saturating_add(turns_in(line.saturating_sub(counted)));
         self.room.store(all.min(new), Ordering::Relaxed);
-        let (before, now) = (seen.pressure, seen.pressure.after(used.own, limit));
+        let (before, now) = (seen.pressure, seen.pressure.after(counted, limit));
         seen.pressure = now;
         let crowded = self.crowded.swap(false, Ordering::Relaxed) && used.own > limit / 4 * 3;
         if now != before {
             self.changes(now, used.own, limit);
         }
-        if now > before || crowded {
+        if now > before || crowded || rests {
             self.pressed.notify_one();
         }
     }
@@ -322,6 +344,39 @@ mod tests {
             look(own << 20, resident << 20);
             assert_eq!((load.enter().is_ok(), load.pressure()), (fits, pressure), "{own} of {resident}");
         }
+    }
+
+    /// What a burst leaves behind may be more than memory is to have: nobody would ever be let in again.
+    #[test]
+    fn what_the_process_keeps_at_rest_is_no_shortage() {
+        let (load, mut seen) = (load(usize::MAX), Seen::NOTHING);
+        let mut look = |turns: usize, own: u64| {
+            load.turns.store(turns, Ordering::Relaxed);
+            load.look(&mut seen, Used { own: own << 20, resident: own << 20 }, 100 << 20);
+            load.pressure()
+        };
+        assert_eq!((look(0, 20), look(9, 97)), (0, 2));
+        // It is waited whether it comes back by itself, and for those that run.
+        for _ in 1..REST {
+            assert_eq!(look(0, 96), 2);
+        }
+        assert_eq!((look(1, 96), look(0, 96)), (2, 2));
+        for _ in 2..REST {
+            assert_eq!(look(0, 96), 2);
+        }
+        assert_eq!(look(0, 96), 0);
+        // From there on as ever, beside what is kept: 21 are not counted.
+        assert_eq!([look(3, 105), look(3, 106), look(3, 102), look(3, 100)], [0, 1, 1, 0]);
+        // What came back is counted again.
+        assert_eq!([look(3, 80), look(3, 89), look(3, 90)], [0, 0, 1]);
+        assert_eq!([look(3, 70), look(3, 84), look(3, 85)], [0, 0, 1]);
+        // Far beyond, a few are tried.
+        assert_eq!(look(0, 130), 2);
+        for _ in 1..REST {
+            look(0, 130);
+        }
+        assert_eq!(look(0, 130), 0);
+        assert!(load.takes_turns().is_ok());
     }
 
     fn load(most_turns: usize) -> Arc<Load> {

@@ -9,12 +9,15 @@ use store::Tenant;
 use super::Beside;
 
 const MOST_BYTES: usize = 64 << 20;
+/// Where little memory may be used, such a part of it.
+const PART: u64 = 16;
 /// What is larger than this is not worth the place of all others.
 const LARGEST: usize = 8 << 20;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Recall {
     state: Mutex<State>,
+    most: usize,
 }
 
 /// Whose it is, and the item's id.
@@ -33,6 +36,12 @@ impl Recall {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// As much as fits into so much memory.
+    pub(super) fn within(memory: Option<u64>) -> Self {
+        let part = memory.and_then(|memory| usize::try_from(memory / PART).ok()).unwrap_or(MOST_BYTES);
+        Self { state: Mutex::default(), most: part.min(MOST_BYTES) }
+    }
+
     pub(super) fn keep(&self, tenant: &Tenant, kept: &[Beside]) {
         let mut state = self.state();
         for (id, member) in kept.iter().filter(|(_, member)| member.len() <= LARGEST) {
@@ -43,7 +52,7 @@ impl Recall {
                 None => state.order.push_back(key),
             }
         }
-        while state.bytes > MOST_BYTES
+        while state.bytes > self.most
             && let Some(oldest) = state.order.pop_front()
         {
             state.bytes -= state.members.remove(&oldest).map_or(0, |member| member.len());
@@ -69,7 +78,7 @@ mod tests {
 
     #[test]
     fn the_oldest_goes_first_and_nobody_sees_anothers() {
-        let (recall, tenant) = (Recall::default(), Tenant::default());
+        let (recall, tenant) = (Recall::within(None), Tenant::default());
         let member = "x".repeat(LARGEST);
         for number in 0..9 {
             recall.keep(&tenant, &[(format!("ws_{number}"), member.clone())]);

@@ -35,8 +35,13 @@ pub(super) struct DbPath {
     /// Which file it must be, for sessions; whoever writes traces sees to that.
     place: Option<Place>,
     purpose: Purpose,
+    /// Of pages, for each connection, in KiB.
+    cache_kib: u32,
     _lock: Option<Arc<Lock>>,
 }
+
+/// The newest traces are written, and all others are read now and then.
+const TRACES_CACHE_KIB: u32 = 4_000;
 
 /// What a database is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +62,8 @@ pub(super) fn file(path: &Path, options: &SqliteOptions, encryption: &Encryption
     let _ = std::fs::remove_file(copy_of(path));
     // Made before SQLite makes it, so that it is never readable by others; the log inherits its mode.
     private(path).map_err(|source| OpenError::LockFile { path: path.to_owned(), source })?;
-    let mut database = DbPath { path: Some(path.to_owned()), place: None, purpose: Purpose::Sessions, _lock: lock };
+    let (purpose, cache_kib) = (Purpose::Sessions, options.cache_kib);
+    let mut database = DbPath { path: Some(path.to_owned()), place: None, purpose, cache_kib, _lock: lock };
     let mut writer = database.writer().map_err(sqlite)?;
     if options.integrity_check {
         let finding: String = writer.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(sqlite)?;
@@ -80,7 +86,8 @@ pub(super) fn file(path: &Path, options: &SqliteOptions, encryption: &Encryption
 
 pub(super) fn memory() -> Result<Opened, OpenError> {
     version()?;
-    let database = DbPath { path: None, place: None, purpose: Purpose::Sessions, _lock: None };
+    let cache_kib = SqliteOptions::default().cache_kib;
+    let database = DbPath { path: None, place: None, purpose: Purpose::Sessions, cache_kib, _lock: None };
     let at = Path::new(":memory:");
     let sqlite = |source| OpenError::Sqlite { path: at.to_owned(), source };
     let mut writer = database.writer().map_err(sqlite)?;
@@ -98,7 +105,8 @@ impl DbPath {
             create_folder(folder).map_err(|source| OpenError::Folder { path: folder.to_owned(), source })?;
         }
         let lock = Some(Arc::new(lock(path)?));
-        Ok(Self { path: Some(path.to_owned()), place: None, purpose: Purpose::Traces, _lock: lock })
+        let (purpose, cache_kib) = (Purpose::Traces, TRACES_CACHE_KIB);
+        Ok(Self { path: Some(path.to_owned()), place: None, purpose, cache_kib, _lock: lock })
     }
 
     /// Sees to it that nobody else may read the file, before there is anything in it.
@@ -127,7 +135,7 @@ impl DbPath {
             return Ok(connection);
         };
         let connection = Connection::open_with_flags(path, there())?;
-        common(&connection)?;
+        common(&connection, self.cache_kib)?;
         if self.purpose == Purpose::Traces {
             Self::trace_writer(&connection)?;
             return Ok(connection);
@@ -151,7 +159,7 @@ impl DbPath {
     pub(super) fn reader(&self) -> rusqlite::Result<Connection> {
         let path = self.path.as_deref().unwrap_or(Path::new(":memory:"));
         let connection = Connection::open_with_flags(path, there())?;
-        common(&connection)?;
+        common(&connection, self.cache_kib)?;
         connection.pragma_update(None, "query_only", "ON")?;
         Ok(connection)
     }
@@ -284,10 +292,10 @@ pub(super) fn statements(connection: &Connection) -> rusqlite::Result<()> {
     rusqlite::vtab::array::load_module(connection)
 }
 
-fn common(connection: &Connection) -> rusqlite::Result<()> {
+fn common(connection: &Connection, cache_kib: u32) -> rusqlite::Result<()> {
     statements(connection)?;
     connection.busy_timeout(BUSY)?;
-    connection.pragma_update(None, "cache_size", -16_000)?;
+    connection.pragma_update(None, "cache_size", -i64::from(cache_kib))?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "mmap_size", 0)
 }
