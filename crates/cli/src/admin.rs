@@ -15,7 +15,7 @@ use crate::progress::Progress;
 
 /// Does something with whoever manages what the configuration is about.
 pub(crate) fn with<T>(flags: &Flags, work: impl AsyncFnOnce(&AdminClient) -> anyhow::Result<T>) -> anyhow::Result<T> {
-    let config = flags.look()?;
+    let config = flags.manage()?;
     block_on(async { work_with(&find(&config).await?, work).await })
 }
 
@@ -36,6 +36,8 @@ impl std::error::Error for NoDatabase {}
 pub(crate) enum Look {
     /// Sessions; traces as far as there are any.
     Sessions,
+    /// Sessions, and what requests would become.
+    Plans,
     Traces,
 }
 
@@ -45,19 +47,27 @@ pub(crate) fn look<T>(
     at: Look,
     work: impl AsyncFnOnce(&AdminClient) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let mut config = flags.look()?;
+    let mut config = flags.manage()?;
     block_on(async {
         let client = match running(&config).await {
             Ok(client) => client,
             Err(failed @ (Unreachable::Failed(..) | Unreachable::Silent(_))) => return Err(failed.into()),
             Err(absent) => {
+                if at == Look::Plans {
+                    config = flags.look()?;
+                }
                 // Another godex that runs may be the one that was meant.
                 let meant = matches!(absent, Unreachable::Another(..)).then(|| absent.to_string());
                 only_what_is_there(&mut config, at).map_err(|none| match meant {
                     Some(another) => anyhow::Error::from(none).context(another),
                     None => none.into(),
                 })?;
-                direct(&config, &absent).await?
+                match (&config.trace.place, at) {
+                    (TracePlace::File(path), Look::Traces) if config.trace.enabled => {
+                        opened(AdminClient::of_trace_file(&config, path), &absent)?
+                    }
+                    _ => direct(&config, &absent).await?,
+                }
             }
         };
         work_with(&client, work).await
@@ -79,6 +89,13 @@ pub(crate) fn or_empty<T>(found: anyhow::Result<T>, empty: impl FnOnce() -> anyh
 fn only_what_is_there(config: &mut Config, at: Look) -> Result<(), NoDatabase> {
     // What cannot be told is told by opening it.
     let is_missing = |path: &Path| matches!(path.try_exists(), Ok(false));
+    match &config.trace.place {
+        // They are there also where nothing is, or nothing is left, of the sessions.
+        TracePlace::File(path) if at == Look::Traces && config.trace.enabled => {
+            return if is_missing(path) { Err(NoDatabase(path.clone())) } else { Ok(()) };
+        }
+        _ => {}
+    }
     let Backend::Sqlite { path } = &config.session.backend else { return Ok(()) };
     if is_missing(path) {
         return Err(NoDatabase(path.clone()));
@@ -88,15 +105,10 @@ fn only_what_is_there(config: &mut Config, at: Look) -> Result<(), NoDatabase> {
         config.session.seal_key = Some(Secret::new("nothing was sealed with this one".to_owned()));
     }
     match &config.trace.place {
-        TracePlace::File(path) if config.trace.enabled && is_missing(path) => match at {
-            Look::Traces => Err(NoDatabase(path.clone())),
-            Look::Sessions => {
-                config.trace.enabled = false;
-                Ok(())
-            }
-        },
-        _ => Ok(()),
+        TracePlace::File(path) if is_missing(path) => config.trace.enabled = false,
+        _ => {}
     }
+    Ok(())
 }
 
 async fn work_with<T>(
@@ -116,7 +128,7 @@ pub(crate) fn with_running<T>(
     what: &str,
     work: impl AsyncFnOnce(&AdminClient) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let config = flags.look()?;
+    let config = flags.manage()?;
     block_on(async {
         let progress = Progress::start("waiting for godex");
         let client = AdminClient::started_with(&config).await;
@@ -150,7 +162,11 @@ async fn find(config: &Config) -> anyhow::Result<AdminClient> {
 }
 
 async fn direct(config: &Config, absent: &Unreachable) -> anyhow::Result<AdminClient> {
-    match AdminClient::direct(config).await {
+    opened(AdminClient::direct(config).await, absent)
+}
+
+fn opened(found: Result<AdminClient, Unreachable>, absent: &Unreachable) -> anyhow::Result<AdminClient> {
+    match found {
         // A godex may have it that cannot be asked.
         Err(error @ Unreachable::Store(_)) => Err(anyhow::Error::from(error).context(absent.to_string())),
         found => Ok(found?),

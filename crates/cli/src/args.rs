@@ -14,7 +14,7 @@ use anyhow::Context;
 use clap::builder::PossibleValuesParser;
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use providers::yaml::Env;
-use server::config::{self, Bare, Config, LogLevel, Overrides, Problems, Sources, parse_duration};
+use server::config::{self, Bare, Config, LogLevel, Overrides, Problems, Purpose, Sources, parse_duration};
 
 /// The Responses API in front of any Chat Completions model.
 #[derive(Debug, Parser)]
@@ -464,35 +464,40 @@ pub(crate) struct Flags {
 impl Flags {
     /// The configuration that these flags, the environment and the file make together.
     pub(crate) fn load(&self) -> anyhow::Result<Config> {
-        self.load_with(false)
+        self.load_for(Purpose::Serve)
     }
 
     /// The same, also without the providers' keys: for looking, not for serving.
     pub(crate) fn look(&self) -> anyhow::Result<Config> {
-        self.load_with(true)
+        self.load_for(Purpose::Look)
     }
 
-    fn load_with(&self, without_keys: bool) -> anyhow::Result<Config> {
-        self.read(without_keys)?.map_err(|problems| match problems.0.len() {
+    /// The same, for whoever manages a server or its store: what only requests use may lack its variables.
+    pub(crate) fn manage(&self) -> anyhow::Result<Config> {
+        self.load_for(Purpose::Manage)
+    }
+
+    fn load_for(&self, purpose: Purpose) -> anyhow::Result<Config> {
+        self.read(purpose)?.map_err(|problems| match problems.0.len() {
             1 => anyhow::anyhow!("{problems}"),
             count => anyhow::anyhow!("{count} problems with the configuration\n{problems}"),
         })
     }
 
     /// The same, with all problems one by one.
-    pub(crate) fn read(&self, without_keys: bool) -> anyhow::Result<Result<Config, Problems>> {
-        self.read_in(without_keys, &variable)
+    pub(crate) fn read(&self, purpose: Purpose) -> anyhow::Result<Result<Config, Problems>> {
+        self.read_in(purpose, &variable)
     }
 
     /// The same in another environment.
-    pub(crate) fn read_in(&self, without_keys: bool, env: Env<'_>) -> anyhow::Result<Result<Config, Problems>> {
+    pub(crate) fn read_in(&self, purpose: Purpose, env: Env<'_>) -> anyhow::Result<Result<Config, Problems>> {
         let cwd = std::env::current_dir().context("cannot tell the current directory")?;
         let home = home();
         let overrides = Overrides {
             host: self.host.clone(),
             port: self.port,
             log_level: self.log_level.as_deref().and_then(LogLevel::from_name),
-            without_keys,
+            purpose,
         };
         let config_path = self.config.as_deref();
         let sources = Sources { config_path, cwd: &cwd, home: home.as_deref(), env, overrides };

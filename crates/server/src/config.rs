@@ -110,8 +110,19 @@ pub struct Overrides {
     pub host: Option<String>,
     pub port: Option<u16>,
     pub log_level: Option<LogLevel>,
-    /// A provider without its key is no problem: somebody only wants to look.
-    pub without_keys: bool,
+    pub purpose: Purpose,
+}
+
+/// What the configuration is read for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Purpose {
+    #[default]
+    Serve,
+    /// A provider without its key is no problem: nobody is asked.
+    Look,
+    /// What is wrong with sections that only requests use is no problem either, such as a variable that whoever manages a
+    /// server does not have.
+    Manage,
 }
 
 /// Finds the file, reads it, and checks all of it together.

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use server::checkup;
-use server::config::{Config, KeyFrom, Origin, Problem, ProviderConfig};
+use server::config::{Config, KeyFrom, Origin, Problem, ProviderConfig, Purpose};
 
 use super::codex::{doctor as codex_doctor, installed};
 use crate::args::{CheckArgs, Flags, variable};
@@ -54,7 +54,7 @@ fn versions() -> Check {
 
 /// Every problem that it has; the configuration if it can be looked at all the same.
 fn configuration(flags: &Flags, report: &mut Report) -> anyhow::Result<Option<Config>> {
-    let problems = match flags.read(false)? {
+    let problems = match flags.read(Purpose::Serve)? {
         Ok(config) => {
             report.add(Check::ok("config", config.origin.to_string()))?;
             if config.providers.iter().all(|provider| provider.name == "demo") {
@@ -78,7 +78,7 @@ fn configuration(flags: &Flags, report: &mut Report) -> anyhow::Result<Option<Co
     let env = |name: &str| {
         variable(name).or_else(|| missing.iter().any(|missing| missing == name).then(|| NOT_SET.to_owned()))
     };
-    Ok(flags.read_in(true, &env)?.ok())
+    Ok(flags.read_in(Purpose::Look, &env)?.ok())
 }
 
 /// What stands for a variable that is not set, so that the rest can be looked at. Nobody is asked with it.

@@ -67,8 +67,7 @@ fn made(flags: &Flags, args: &ExplainArgs, id: &str) -> anyhow::Result<()> {
     let query: Vec<String> =
         query.iter().filter_map(|(name, value)| Some(format!("{name}={}", segment((*value)?)))).collect();
     let path = format!("/admin/traces/{}/explain?{}", segment(id), query.join("&"));
-    let explained =
-        admin::look(flags, Look::Sessions, async |client: &AdminClient| ask(client, "GET", &path, None).await);
+    let explained = admin::look(flags, Look::Plans, async |client: &AdminClient| ask(client, "GET", &path, None).await);
     let explained = explained?;
     let screen = Screen::of_stdout();
     output::print(&if args.json { pretty(&explained) } else { turn::shown(&explained, id, screen) })
@@ -84,7 +83,7 @@ fn dry_run(flags: &Flags, args: &ExplainArgs, file: &Path) -> anyhow::Result<()>
     let planned = if refers(&request) && args.provider.is_empty() {
         let body = json!({"request": request, "models": args.model, "tenant": args.tenant});
         let asked = async |client: &AdminClient| ask(client, "POST", "/admin/explain", Some(&body)).await;
-        admin::look(flags, Look::Sessions, asked)?
+        admin::look(flags, Look::Plans, asked)?
     } else {
         let mut config = flags.look()?;
         let models =

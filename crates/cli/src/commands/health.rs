@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) fn run(flags: &Flags, args: &HealthArgs) -> anyhow::Result<()> {
     let url = match &args.url {
         Some(url) => url.trim_end_matches('/').to_owned(),
-        None => codex::gateway::url(&flags.look()?),
+        None => codex::gateway::url(&flags.manage()?),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.context("cannot start the runtime")?.block_on(ask(&url, args.ready))

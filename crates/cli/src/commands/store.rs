@@ -23,7 +23,7 @@ pub(crate) fn run(flags: &Flags, command: &StoreCommand) -> anyhow::Result<()> {
 }
 
 fn rekey(flags: &Flags, decrypt: bool) -> anyhow::Result<()> {
-    let config = flags.load()?;
+    let config = flags.manage()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let progress = Progress::start("opening the store");
     let mut told = |done: &Rekeyed| progress.say(&format!("{} rows, {} MB", done.rows, done.bytes >> 20));

@@ -140,3 +140,60 @@ async fn a_damaged_file_is_left_to_the_one_that_serves() {
     let log = std::fs::read_to_string(home.path().join("log")).unwrap();
     assert!(log.contains("was moved aside") && log.contains("t.db.damaged"), "{log}");
 }
+
+/// What the store has of a response needs no trace.
+#[tokio::test]
+async fn a_response_is_explained_though_the_trace_file_is_damaged() {
+    let home = home("session: {sqlite: {path: data/s.db}}\ntrace: {path: data/t.db, flush_interval_ms: 10}\n");
+    let running = Godex::logging_to(home.path(), Stdio::null());
+    let response = ask(&running, "Hello").await;
+    listed(home.path(), 1).await;
+    assert!(running.end(Signal::TERM).success());
+    let file = home.path().join("data/t.db");
+    let damaged = ["SQLite format 3\0", &"no database ".repeat(400)].concat();
+    std::fs::write(&file, &damaged).unwrap();
+    let id = response["id"].as_str().unwrap();
+    let shown = run(home.path(), &["explain", id]);
+    for expected in ["the stored items, planned again now", "its trace", "is damaged", "user \"Hello\""] {
+        assert!(shown.contains(expected), "{expected}: {shown}");
+    }
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), damaged);
+}
+
+/// They are wanted above all when godex has ended, whatever is left of its sessions.
+#[tokio::test]
+async fn a_trace_file_is_read_without_sessions() {
+    for session in ["backend: memory", "sqlite: {path: data/s.db}"] {
+        let home = home(&format!("session: {{{session}}}\ntrace: {{path: data/t.db, flush_interval_ms: 10}}\n"));
+        let running = Godex::logging_to(home.path(), Stdio::null());
+        let response = ask(&running, "Hello").await;
+        listed(home.path(), 1).await;
+        assert!(running.end(Signal::TERM).success());
+        let _ = std::fs::remove_file(home.path().join("data/s.db"));
+        assert_eq!(listed(home.path(), 1).await[0]["response_id"], response["id"], "{session}");
+        assert!(run(home.path(), &["traces", "show", "1"]).contains(response["id"].as_str().unwrap()), "{session}");
+        assert!(!home.path().join("data/s.db").exists());
+    }
+}
+
+/// The service has them from its own file.
+#[tokio::test]
+async fn a_server_is_managed_without_the_variables_of_its_providers() {
+    let home = home(
+        "providers:\n  demo: {}\n  up: {spec: openai-compatible, endpoint: {base_url: '${UP_URL}'}, credentials: {api_key: '${UP_KEY}'}}\n\
+         webhooks: [{url: '${HOOK}', secret: '${HOOK_SECRET}', events: [response.completed]}]\n\
+         session: {sqlite: {path: data/s.db}}\n",
+    );
+    for args in [&["keys", "create", "web", "-q"][..], &["keys", "list"], &["store", "check"], &["traces"]] {
+        let (code, _, err) = godex(home.path(), args);
+        assert_eq!(code, Some(0), "{args:?}: {err}");
+    }
+    // What is needed is asked for, and whoever serves needs all of it.
+    std::fs::write(home.path().join("other.yaml"), "session: {sqlite: {path: '${SESSIONS}'}}\n").unwrap();
+    for (args, name) in
+        [(&["keys", "list", "--config", "other.yaml"][..], "SESSIONS"), (&["config", "check"], "UP_KEY")]
+    {
+        let (code, out, err) = godex(home.path(), args);
+        assert!(code == Some(1) && format!("{out}{err}").contains(name), "{args:?}: {out}{err}");
+    }
+}

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::OnceLock;
 use std::task::{Context, Poll};
@@ -15,12 +16,12 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
-use store::{Store, TraceStore};
+use store::{MemoryLimits, Store, TraceStore};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::listener::Stream;
-use super::routes::{self, Place};
+use super::routes::{self, LookedUp, Place};
 use crate::app::open_store;
 use crate::config::{AdminListen, Backend, Config, Origin, TracePlace};
 use crate::start::StartError;
@@ -43,7 +44,7 @@ pub struct AdminClient {
     /// None: a server is asked.
     store: Option<Store>,
     /// Opened when somebody asks for them.
-    traces: OnceLock<Option<TraceStore>>,
+    traces: OnceLock<LookedUp>,
 }
 
 /// What was answered.
@@ -223,6 +224,17 @@ impl AdminClient {
         Ok(Self { config: config.clone(), store: Some(store), traces: OnceLock::new() })
     }
 
+    /// The trace file of this configuration, whatever became of its sessions. It is only looked at.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn of_trace_file(config: &Config, path: &Path) -> Result<Self, Unreachable> {
+        let unreachable = |error: store::OpenError| Unreachable::Store(Box::new(error.into()));
+        let store = Store::memory(MemoryLimits::default()).map_err(unreachable)?;
+        let traces = TraceStore::look(path, &config.session.encryption.keys).map_err(unreachable)?;
+        Ok(Self { config: config.clone(), store: Some(store), traces: OnceLock::from(Ok(Some(traces))) })
+    }
+
     /// The store itself; None: a server has it.
     pub const fn store(&self) -> Option<&Store> {
         self.store.as_ref()
@@ -265,7 +277,7 @@ impl AdminClient {
             let stream = self.connect().await?;
             return self.over(stream, method, uri, body, sink).await;
         };
-        self.look_at_traces(&uri)?;
+        self.look_at_traces(&uri);
         let place = Place { store, config: &self.config, desk: None, traces: &self.traces };
         let answer = routes::answer(place, &method, &uri, body).await;
         let (head, mut body) = match answer {
@@ -281,17 +293,15 @@ impl AdminClient {
     }
 
     /// Opens the traces for whoever only looks at them: a file that is damaged stays as it is.
-    fn look_at_traces(&self, uri: &Uri) -> Result<(), Unreachable> {
+    fn look_at_traces(&self, uri: &Uri) {
         let looks = uri.path().starts_with("/admin/traces") || uri.path() == "/admin/series";
-        let TracePlace::File(path) = &self.config.trace.place else { return Ok(()) };
-        if !looks || !self.config.trace.enabled || self.traces.get().is_some() {
-            return Ok(());
+        if let TracePlace::File(path) = &self.config.trace.place
+            && looks
+            && self.config.trace.enabled
+        {
+            let look = || TraceStore::look(path, &self.config.session.encryption.keys);
+            self.traces.get_or_init(|| look().map(Some).map_err(|error| error.to_string()));
         }
-        let opened = TraceStore::look(path, &self.config.session.encryption.keys);
-        let opened = opened.map_err(|error| Unreachable::Store(Box::new(error.into())))?;
-        // Whoever was first has opened the same.
-        let _ = self.traces.set(Some(opened));
-        Ok(())
     }
 
     async fn connect(&self) -> Result<Box<dyn Stream>, Unreachable> {

@@ -75,10 +75,12 @@ pub(super) async fn trace(place: Place<'_>, id: &str, uri: &Uri) -> Result<Respo
     traces::only(uri, &["model", "tenant"])?;
     let app = app(place).await?;
     let tenant = routes::query(uri, "tenant").map(|name| routes::tenant(&name)).transpose()?;
-    let trace = find(place, &app, id, tenant.as_ref()).await?;
+    let Found { trace, unreadable } = find(place, &app, id, tenant.as_ref()).await?;
     let detail = trace.as_ref().map(traces::detail);
     let Some(source) = Source::find(&app, id, tenant, trace.as_ref()).await? else {
-        let (Some(trace), Some(detail)) = (&trace, detail) else { return Err(ApiError::trace_not_found(id)) };
+        let (Some(trace), Some(detail)) = (&trace, detail) else {
+            return Err(unreadable.unwrap_or_else(|| ApiError::trace_not_found(id)));
+        };
         let mut answer = json!({"trace": detail, "source": "none", "plan": null});
         // It may be there, though what it continued is not.
         let (id, tenant) = (trace.row.response_id.as_deref().unwrap_or(id), Tenant::new(&trace.row.tenant));
@@ -90,6 +92,9 @@ pub(super) async fn trace(place: Place<'_>, id: &str, uri: &Uri) -> Result<Respo
     let model = routes::query(uri, "model");
     let mut again = Box::pin(explain::again(&app, source, model.as_deref())).await?;
     again["trace"] = detail.unwrap_or_default();
+    if let Some(why) = unreadable {
+        again["trace_unreadable"] = (*why.message).into();
+    }
     Ok(routes::json(&again))
 }
 
@@ -97,10 +102,12 @@ pub(super) async fn trace(place: Place<'_>, id: &str, uri: &Uri) -> Result<Respo
 pub(super) async fn replay(place: Place<'_>, asked: &Replay) -> Result<Response<Body>, ApiError> {
     let app = Arc::clone(&place.server()?.app);
     let tenant: Option<Tenant> = asked.tenant.as_deref().map(routes::tenant).transpose()?;
-    let trace = find(place, &app, &asked.id, tenant.as_ref()).await?;
+    let Found { trace, unreadable } = find(place, &app, &asked.id, tenant.as_ref()).await?;
     let source = Source::find(&app, &asked.id, tenant, trace.as_ref()).await?;
     let Some(source) = source else {
-        let Some(trace) = &trace else { return Err(ApiError::trace_not_found(&asked.id)) };
+        let Some(trace) = &trace else {
+            return Err(unreadable.unwrap_or_else(|| ApiError::trace_not_found(&asked.id)));
+        };
         let much = match beginning(trace) {
             Some((bytes, of)) => {
                 format!(
@@ -127,18 +134,23 @@ fn beginning(trace: &StoredTrace) -> Option<(usize, u64)> {
     Some((request.bytes.len(), request.cut_from?))
 }
 
+/// What is known of a request by its trace.
+struct Found {
+    trace: Option<StoredTrace>,
+    /// Why no trace can be read. What the store has of a response is there all the same.
+    unreadable: Option<ApiError>,
+}
+
 /// The trace of that number, response or request, if there is one; of the tenant's, where one is named. Clients choose the
 /// ids of requests: one that is a stored response's means that response.
-async fn find(
-    place: Place<'_>,
-    app: &Arc<App>,
-    id: &str,
-    tenant: Option<&Tenant>,
-) -> Result<Option<StoredTrace>, ApiError> {
+async fn find(place: Place<'_>, app: &Arc<App>, id: &str, tenant: Option<&Tenant>) -> Result<Found, ApiError> {
+    let none = |unreadable| Found { trace: None, unreadable };
     let trace = match traces::found(place, id, tenant).await {
-        Err(ApiError { code: Code::TracesOff | Code::TraceNotFound, .. }) => return Ok(None),
-        found => found?,
+        Ok(trace) => trace,
+        Err(ApiError { code: Code::TracesOff | Code::TraceNotFound, .. }) => return Ok(none(None)),
+        Err(error) => return Ok(none(Some(error))),
     };
     let is_by_request = trace.row.request_id == id && trace.row.response_id.as_deref() != Some(id);
-    Ok(if is_by_request && Source::is_stored(app, id, tenant).await? { None } else { Some(trace) })
+    let is_another = is_by_request && Source::is_stored(app, id, tenant).await?;
+    Ok(Found { trace: Some(trace).filter(|_| !is_another), unreadable: None })
 }

@@ -121,19 +121,19 @@ pub(super) struct Place<'a> {
     pub(super) store: &'a Store,
     pub(super) config: &'a Config,
     pub(super) desk: Option<&'a Arc<Desk>>,
-    /// Where traces are if there is no server, once somebody has looked.
-    pub(super) traces: &'a OnceLock<Option<TraceStore>>,
+    /// Where traces are if there is no server, once somebody has looked, or why they cannot be read.
+    pub(super) traces: &'a OnceLock<LookedUp>,
 }
+
+/// The traces of a store that no server has open; None: none are kept.
+pub(super) type LookedUp = Result<Option<TraceStore>, String>;
 
 impl Place<'_> {
     /// The traces of a store that no server has open.
     pub(super) fn opened_traces(&self) -> Result<Option<TraceStore>, ApiError> {
-        if let Some(opened) = self.traces.get() {
-            return Ok(opened.clone());
-        }
-        let opened = trace::open(self.config, self.store);
-        let opened = opened.map_err(|error| ApiError::new(Code::StorageUnavailable, error.to_string()))?;
-        Ok(self.traces.get_or_init(|| opened).clone())
+        let opened = || trace::open(self.config, self.store).map_err(|error| error.to_string());
+        let opened = self.traces.get_or_init(opened).clone();
+        opened.map_err(|why| ApiError::new(Code::StorageUnavailable, why))
     }
 
     /// The server that this is, where only one can.

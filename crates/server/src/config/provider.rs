@@ -8,7 +8,8 @@ use super::address::{self, BaseUrl};
 use super::key::{Key, Keys};
 use super::kind::{Preset, Special};
 use super::{
-    KeyFrom, Origin, ProviderConfig, Secret, Sources, Timeouts, locate, provider_table as table, replicas, transport,
+    KeyFrom, Origin, ProviderConfig, Purpose, Secret, Sources, Timeouts, locate, provider_table as table, replicas,
+    transport,
 };
 
 /// What the file says about providers.
@@ -185,7 +186,7 @@ impl Entry<'_> {
             let from = variable.filter(|_| given.text.is_none());
             given.problem(whole, UNSENDABLE, from.map(|name| format!("it is from the environment variable {name}")));
         }
-        if needed && key.is_none() && !self.sources.overrides.without_keys {
+        if needed && key.is_none() && self.sources.overrides.purpose == Purpose::Serve {
             let help = variable.map(|name| format!("set it here, or set the environment variable {name}"));
             given.problem(whole, "is missing", help);
         }

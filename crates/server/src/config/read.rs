@@ -9,10 +9,20 @@ use super::keys as api_keys;
 use super::provider::Providers;
 use super::source::{self, ValueSource};
 use super::{
-    CompatConfig, Config, ContextConfig, ImagesConfig, KeyStatus, Origin, OutputConfig, Problems, ServerConfig,
-    Sources, ToolsConfig, WebsocketConfig, address, admin, alias, defaults, files, images, limits, logging, mcp, oidc,
-    ports, provider, proxies, resilience, search, session, size, table, telemetry, tls, trace, web, webhooks,
+    CompatConfig, Config, ContextConfig, ImagesConfig, KeyStatus, Origin, OutputConfig, Problems, Purpose,
+    ServerConfig, Sources, ToolsConfig, WebsocketConfig, address, admin, alias, defaults, files, images, limits,
+    logging, mcp, oidc, ports, provider, proxies, resilience, search, session, size, table, telemetry, tls, trace, web,
+    webhooks,
 };
+
+/// The sections that nobody needs who only manages a server.
+const OF_REQUESTS: [&str; 9] =
+    ["default_provider", "images", "keys", "models", "oidc", "otel", "providers", "tools", "webhooks"];
+
+fn is_of_requests(path: &str) -> bool {
+    let section = path.split(['.', '[']).next().unwrap_or_default();
+    OF_REQUESTS.contains(&section)
+}
 
 pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -> Result<Config, Problems> {
     let reader = Reader::new(document, sources.env);
@@ -76,7 +86,10 @@ pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -
     }
     ports::check(&config, &mut keys);
     keys.finish();
-    let problems = reader.finish();
+    let mut problems = reader.finish();
+    if sources.overrides.purpose == Purpose::Manage {
+        problems.retain(|problem| !is_of_requests(&problem.path));
+    }
     if problems.is_empty() { Ok(config) } else { Err(Problems(problems)) }
 }
 

@@ -11,7 +11,7 @@ use web::search::{Engine, SearchSpec};
 
 use super::key::Keys;
 use super::units::{self, Bare};
-use super::{Origin, ProviderConfig, Secret, Sources, address, locate, print, provider, table};
+use super::{Origin, ProviderConfig, Purpose, Secret, Sources, address, locate, print, provider, table};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// More would be asked one after the other for too long.
@@ -241,7 +241,7 @@ impl Entry<'_> {
         if given.as_deref().is_some_and(|key| !provider::can_be_sent(key)) {
             key.unwrap_or(whole).problem(provider::UNSENDABLE, None);
         }
-        if given.is_none() && spec.wants_key() && !base.private && !self.sources.overrides.without_keys {
+        if given.is_none() && spec.wants_key() && !base.private && self.sources.overrides.purpose == Purpose::Serve {
             let help = spec.key_env.as_ref().map(|name| format!("set it, or set the environment variable {name}"));
             key.unwrap_or(whole).problem_of_key("credentials.api_key is missing", help);
         }

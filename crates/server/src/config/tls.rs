@@ -11,7 +11,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 
 use super::key::Keys;
-use super::{Sources, locate, table};
+use super::{Purpose, Sources, locate, table};
 
 /// Larger ones are something else.
 const LARGEST: u64 = 1 << 20;
@@ -103,7 +103,7 @@ pub(super) fn config(keys: &mut Keys<'_>, sources: &Sources<'_>) -> Option<TlsCo
     };
     let config = TlsConfig { cert: locate::expand(&cert.text()?, sources), key: locate::expand(&key.text()?, sources) };
     // Who only looks need not be allowed to read the key.
-    if !sources.overrides.without_keys
+    if sources.overrides.purpose == Purpose::Serve
         && let Err(problem) = config.load()
     {
         let field = if problem.of_key { key } else { cert };

@@ -262,14 +262,14 @@ mod tests {
     use store::{MemoryLimits, Payload, Store, TraceRow};
 
     use super::*;
-    use crate::config::{Overrides, Sources, load};
+    use crate::config::{Overrides, Purpose, Sources, load};
     use crate::explain::again;
 
     async fn app() -> Arc<App> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("godex.yaml");
         std::fs::write(&path, "session: {backend: memory}\nproviders: {groq: {}, demo: {}}\n").unwrap();
-        let overrides = Overrides { without_keys: true, ..Overrides::default() };
+        let overrides = Overrides { purpose: Purpose::Look, ..Overrides::default() };
         let sources = Sources { config_path: Some(&path), cwd: folder.path(), home: None, env: &|_| None, overrides };
         let config = load(&sources).unwrap_or_else(|problems| panic!("{problems}"));
         let store = Store::memory(MemoryLimits::default()).unwrap();

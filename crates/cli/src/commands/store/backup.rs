@@ -22,7 +22,7 @@ const POSTGRES: &str = "the sessions are in Postgres, whose own tools make backu
 
 /// Writes a copy into a new file: first under another name, and only one that is whole gets its own.
 pub(super) fn make(flags: &Flags, file: &Path) -> anyhow::Result<()> {
-    let session = flags.look()?.session;
+    let session = flags.manage()?.session;
     match session.backend {
         Backend::Sqlite { .. } => {}
         Backend::Postgres(_) => bail!("{POSTGRES}"),
@@ -117,7 +117,7 @@ fn size(bytes: u64) -> String {
 }
 
 pub(super) fn restore(flags: &Flags, file: &Path, force: bool) -> anyhow::Result<()> {
-    let config = flags.look()?;
+    let config = flags.manage()?;
     if matches!(config.session.backend, Backend::Postgres(_)) {
         bail!("{POSTGRES}");
     }

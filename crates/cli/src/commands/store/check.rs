@@ -15,7 +15,7 @@ use crate::output;
 pub(super) fn file(flags: &Flags, path: &Path) -> anyhow::Result<()> {
     ensure!(path.exists(), "there is no database at {}", path.display());
     // Only its keys are wanted: a file can be looked at without.
-    let keys = flags.look().map(|config| config.session.encryption.keys).unwrap_or_default();
+    let keys = flags.manage().map(|config| config.session.encryption.keys).unwrap_or_default();
     let found = server::check_sqlite(path, &keys)?;
     let unknown = found.unknown().map(|unknown| format!(" ({unknown})")).unwrap_or_default();
     told(&found.lines(), found.count(), &format!("OK: {}{unknown}\n", path.display()))
