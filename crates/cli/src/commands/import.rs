@@ -1,11 +1,13 @@
 //! `godex import`: the configuration of another program becomes one of ours. What has no equal is said on stderr, and in
 //! the file as comments: nothing is left out in silence.
 
+mod azure;
 mod deployment;
 mod litellm;
 mod notes;
 mod settings;
 mod source;
+mod times;
 mod vendors;
 mod write;
 

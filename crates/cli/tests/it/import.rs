@@ -286,6 +286,136 @@ fn numbers_that_are_not_taken_as_they_are_are_said() {
     }
 }
 
+/// What LiteLLM waits for one answer is no limit of a stream that goes on, and the other way round.
+#[test]
+fn times_are_of_what_they_were_for() {
+    for (params, rest, expected) in [
+        (
+            "api_base: 'http://127.0.0.1:22100/v1', api_key: k, timeout: 60, stream_timeout: 2",
+            "",
+            "    timeouts: {first_byte_ms: 2000, whole_ms: 60000, idle_ms: 2000}\n",
+        ),
+        ("timeout: 30", "", "    timeouts: {first_byte_ms: 30000, whole_ms: 30000, idle_ms: 30000}\n"),
+        ("stream_timeout: 20", "", "    timeouts: {first_byte_ms: 20000, whole_ms: 600000, idle_ms: 20000}\n"),
+        (
+            "timeout: 30",
+            "router_settings: {timeout: 7, stream_timeout: 0.5}",
+            "    timeouts: {first_byte_ms: 500, whole_ms: 30000, idle_ms: 500}\n",
+        ),
+        (
+            "timeout: 7200",
+            "",
+            "    timeouts: {first_byte_ms: 7200000, whole_ms: 7200000, idle_ms: 7200000, total_ms: 7200000}\n",
+        ),
+    ] {
+        let (out, err) = of_entry(params, rest);
+        assert!(out.contains(expected) && !err.contains("note: "), "{params} {rest}: {out}{err}");
+    }
+}
+
+/// What LiteLLM asks of Azure at which address, with which header.
+#[test]
+fn models_of_azure_are_asked_where_they_are() {
+    let of = |rest: &str| format!("model: azure_ai/{rest}");
+    for (params, expected, note) in [
+        (
+            "Phi-4, api_base: 'https://foo.services.ai.azure.com', api_key: k, api_version: '2025-01-01'",
+            "    spec: {extends: openai-compatible, auth: api-key-header}\n    endpoint:\n      \
+             base_url: \"https://foo.services.ai.azure.com/models\"\n      query: {api-version: \"2025-01-01\"}\n",
+            "",
+        ),
+        (
+            "Phi-4, api_base: 'https://foo.services.ai.azure.com/models/chat/completions?api-version=v9', api_key: k",
+            "base_url: \"https://foo.services.ai.azure.com/models\"\n      query: {api-version: v9}\n",
+            "",
+        ),
+        (
+            "Phi-4, api_base: 'https://foo.services.ai.azure.com/', api_key: k",
+            "query: {api-version: \"2024-05-01-preview\"}\n",
+            "there is no api_version: 2024-05-01-preview is used",
+        ),
+        (
+            "Phi-4, api_base: 'https://foo.services.ai.azure.com/openai/v1', api_key: k",
+            "auth: api-key-header}\n    endpoint:\n      base_url: \"https://foo.services.ai.azure.com/openai/v1\"\n    cred",
+            "",
+        ),
+        (
+            "mistral, api_base: 'https://m.eastus2.inference.ai.azure.com/v1', api_key: k",
+            "spec: openai-compatible\n    endpoint:\n      base_url: \"https://m.eastus2.inference.ai.azure.com/v1\"\n    cred",
+            "",
+        ),
+        (
+            "Phi-4",
+            "base_url: \"${AZURE_AI_API_BASE}/models\"",
+            "AZURE_AI_API_BASE is taken for https://NAME.services.ai.azure.com, without a path",
+        ),
+        (
+            "claude-opus-4-1, api_base: 'https://foo.services.ai.azure.com/anthropic/v1/messages', api_key: k",
+            "spec: anthropic\n    endpoint:\n      base_url: \"https://foo.services.ai.azure.com/anthropic\"\n    cred",
+            "",
+        ),
+        (
+            "claude-opus-4-1, api_base: 'https://foo.services.ai.azure.com', api_version: v1",
+            "base_url: \"https://foo.services.ai.azure.com/anthropic\"\n    credentials:\n      api_key: \"${AZURE_AI_API_KEY}\"\n",
+            "`api_version` is left out: the Messages API has none",
+        ),
+        (
+            "gpt-4o, api_base: 'https://foo.services.ai.azure.com', api_key: k, api_version: '2024-10-21'",
+            "spec: {extends: azure, wire: chat}\n    endpoint:\n      base_url: \"https://foo.services.ai.azure.com\"\n      \
+             path: \"/openai/deployments/{model}/chat/completions\"\n      query: {api-version: \"2024-10-21\"}\n",
+            "",
+        ),
+        (
+            "model_router/mine, api_base: 'https://foo.services.ai.azure.com', api_key: k, api_version: v1",
+            "    models:\n      - mine\n",
+            "",
+        ),
+        (
+            "agents/a1, api_base: 'https://foo.services.ai.azure.com', api_key: k",
+            "providers: {}\n",
+            "2: `x` is left out: an agent of azure_ai has an API of its own, and godex has no spec for it",
+        ),
+    ] {
+        let (out, err) = of_entry(&of(params), "");
+        assert!(out.contains(expected), "{params}: {out}{err}");
+        let is_said = if note.is_empty() { !err.contains("note: ") } else { err.contains(note) };
+        assert!(is_said, "{params}: {err}");
+        let key = ("AZURE_AI_API_KEY", "sk-0123456789abcdefghij");
+        loads(&out, &[("AZURE_AI_API_BASE", "https://foo.services.ai.azure.com"), key]);
+    }
+}
+
+/// Whose a name is, LiteLLM finds out for each request; here somebody is asked for all that are nothing else.
+#[test]
+fn a_wildcard_for_every_vendor_is_said() {
+    let home = home("");
+    let star = "- model_name: '*'\n  litellm_params: {model: '*'}\n";
+    let named = "- model_name: anthropic/*\n  litellm_params: {model: anthropic/*}\n";
+    let second = "- model_name: '*'\n  litellm_params: {model: groq/*}\n";
+    for (entries, expected) in [
+        (
+            star.to_owned(),
+            &["in.yaml:2: `*`: LiteLLM finds out the vendor", "goes to openai: nobody else is asked"][..],
+        ),
+        (
+            format!("{named}{star}"),
+            &["in.yaml:4: `*`: LiteLLM finds out the vendor", "goes to openai: others are asked as anthropic/MODEL"],
+        ),
+        (
+            format!("{star}{second}"),
+            &["in.yaml:4: `*`: names that nobody else has go to openai; clients ask for groq/"],
+        ),
+    ] {
+        fs::write(home.path().join("in.yaml"), format!("model_list:\n{entries}")).unwrap();
+        let (code, out, err) = godex(home.path(), &["import", "litellm", "in.yaml"]);
+        assert_eq!(code, Some(0), "{err}");
+        assert!(out.contains("default_provider: openai\n"), "{out}");
+        for expected in expected {
+            assert!(err.contains(expected), "{expected}: {err}");
+        }
+    }
+}
+
 #[test]
 fn what_is_no_such_file_is_said() {
     let home = home("");

@@ -6,9 +6,11 @@ use providers::yaml::{Node, Value};
 use providers::{Library, Wire, resolve_named};
 use server::config;
 
+use super::azure::{self, Site};
 use super::notes::Notes;
 use super::settings::count;
 use super::source::{ENVIRON, Text, any_number, entries, get, no_text, number, number_of, scalar, shown, text};
+use super::times::Times;
 use super::vendors::{self, COMPATIBLE, FOREIGN, Param, Vendor};
 
 /// One of several that a name stands for.
@@ -18,6 +20,8 @@ pub(super) struct Deployment {
     pub(super) provider: Provider,
     /// As the provider calls it; `*`: every one.
     pub(super) model: String,
+    /// LiteLLM finds out whose a model is by the name that a client says.
+    pub(super) by_name: bool,
     /// Its share of the requests, by each of `SHARES`.
     pub(super) shares: [Option<f64>; SHARES.len()],
     /// Where it is said.
@@ -43,20 +47,16 @@ pub(super) struct Provider {
     pub(super) base_url: Option<(Text, &'static str)>,
     pub(super) plain_http: bool,
     pub(super) key: Option<Text>,
-    /// No key is sent, wherever it is.
-    pub(super) keyless: bool,
+    /// What its spec says otherwise.
+    pub(super) over: Vec<(&'static str, &'static str)>,
     pub(super) path: Option<&'static str>,
     /// What fills placeholders of the spec's address.
     pub(super) params: Vec<(String, Text)>,
     pub(super) query: Vec<(String, Text)>,
     pub(super) headers: Vec<(String, Text)>,
-    /// In milliseconds.
-    pub(super) total: Option<u64>,
-    pub(super) first_byte: Option<u64>,
+    pub(super) times: Times,
 }
 
-/// Where deployments were reached before Azure's newer address.
-const AZURE_PATH: &str = "/openai/deployments/{model}/chat/completions";
 const LONGEST: f64 = 86_400.0;
 
 /// What says who is asked, and with which key. Without it a request would go to the vendor itself.
@@ -152,6 +152,7 @@ pub(super) fn read(entry: &Node, credentials: &[(&str, &Node)], notes: &mut Note
         group,
         provider,
         model,
+        by_name: whole == "*" && text(params, "custom_llm_provider").is_none(),
         shares: SHARES.map(|name| amount(params, name, notes).or_else(|| amount(entry, name, notes))),
         line: entry.position.line,
         order: amount(params, "order", notes),
@@ -242,14 +243,18 @@ fn vendor(
     };
     // Parts of a path that say which of LiteLLM's own ways is taken.
     let model = ["responses/", "chat/"].iter().find_map(|way| model.strip_prefix(way)).unwrap_or(model);
+    let model = if prefix == "azure_ai" { azure::routed(model) } else { model };
     // Who says `openai/` and an address means a server that speaks like OpenAI's.
     let elsewhere = has_address(params) && !address(params).contains("//api.openai.com");
     let prefix = if prefix == "openai" && (elsewhere || shared) { "custom_openai" } else { prefix };
     let other = || vendors::find("custom_openai", model).filter(|_| has_address(params) && !FOREIGN.contains(&prefix));
-    let found = vendors::find(prefix, model).or_else(other);
+    let is_agent = prefix == "azure_ai" && model.contains("agents/");
+    let found = vendors::find(prefix, model).or_else(other).filter(|_| !is_agent);
     if found.is_none() {
-        let why = if FOREIGN.contains(&prefix) { "has an API of its own" } else { "is not known here" };
-        notes.add(entry, format!("`{group}` is left out: {prefix} {why}, and godex has no spec for it"));
+        let foreign = is_agent || FOREIGN.contains(&prefix);
+        let why = if foreign { "has an API of its own" } else { "is not known here" };
+        let who = if is_agent { "an agent of azure_ai" } else { prefix };
+        notes.add(entry, format!("`{group}` is left out: {who} {why}, and godex has no spec for it"));
     }
     let found = found?;
     Some((found, found.naming.of(model)))
@@ -272,7 +277,8 @@ fn provider(
     notes: &mut Notes,
 ) -> Option<Provider> {
     let value = |name: &str| Text::of(params, name).or_else(|| Text::of(shared?, name));
-    let given = value("api_base").or_else(|| value("base_url"));
+    let usual = || vendor.base_env.map(|name| Text::Variable(name.to_owned()));
+    let given = value("api_base").or_else(|| value("base_url")).or_else(usual);
     let spec = resolve_named(Library::BUILTIN, vendor.spec, &|_| None).ok()?;
     let mut provider = Provider {
         prefix: vendor.prefix.to_owned(),
@@ -280,13 +286,12 @@ fn provider(
         base_url: None,
         plain_http: false,
         key: value("api_key"),
-        keyless: false,
+        over: Vec::new(),
         path: None,
         params: Vec::new(),
         query: Vec::new(),
         headers: Vec::new(),
-        total: milliseconds(params, "timeout", notes),
-        first_byte: milliseconds(params, "stream_timeout", notes),
+        times: Times::of(params, notes),
     };
     match given {
         Some(given) => {
@@ -323,9 +328,7 @@ fn provider(
 impl Provider {
     /// That of the vendor or of its spec, whose placeholders are filled.
     fn usual_address(&mut self, vendor: &Vendor, params: &Node, model: &str) {
-        let literal = vendor.base_url.map(|url| Text::Literal(url.to_owned()));
-        let variable = || vendor.base_env.map(|name| Text::Variable(name.to_owned()));
-        self.base_url = literal.or_else(variable).map(|url| (url, ""));
+        self.base_url = vendor.base_url.map(|url| (Text::Literal(url.to_owned()), ""));
         let filled = |param: &Param| {
             let of_model = || vendors::region(model).filter(|_| param.name == "region");
             let said = Text::of(params, param.member).or_else(|| of_model().map(|text| Text::Literal(text.to_owned())));
@@ -339,7 +342,7 @@ impl Provider {
     fn usual_key(&mut self, vendor: &Vendor, spec: &providers::Provider, entry: &Node, group: &str, notes: &mut Notes) {
         let usual = vendor.key.map(str::to_owned);
         if vendor.keyless {
-            self.keyless = true;
+            self.over.push(("auth", "none"));
             let instead = usual.map(|name| format!(", where LiteLLM would send what {name} has")).unwrap_or_default();
             notes.add(entry, format!("{} without an api_key: none is sent (`auth: none`){instead}", vendor.prefix));
             return;
@@ -366,11 +369,13 @@ impl Provider {
         entry: &Node,
         notes: &mut Notes,
     ) -> Result<(), String> {
-        let given = match given {
-            Text::Literal(url) => Text::Literal(tidy(&url, spec.wire).to_owned()),
-            variable @ Text::Variable(_) => variable,
+        let (given, mut end) = match given {
+            Text::Literal(_) | Text::Variable(_) if azure::is_azure(vendor) => {
+                Site { provider: self, vendor, version, entry, notes }.place(given)
+            }
+            Text::Literal(url) => (Text::Literal(tidy(&url, spec.wire).to_owned()), vendor.path),
+            variable @ Text::Variable(_) => (variable, vendor.path),
         };
-        let mut end = vendor.path;
         if let Text::Literal(url) = &given {
             if !end.is_empty() && url.ends_with(end) {
                 end = "";
@@ -390,14 +395,6 @@ impl Provider {
                 }
             }
         }
-        if vendor.prefix == "azure" && !matches!(&given, Text::Literal(url) if url.contains("/openai/v1")) {
-            self.path = Some(AZURE_PATH);
-            let version = version.unwrap_or_else(|| {
-                notes.add(entry, "there is no api_version: 2024-10-21 is used");
-                Text::Literal("2024-10-21".to_owned())
-            });
-            self.query.push(("api-version".to_owned(), version));
-        }
         self.base_url = Some((given, end));
         Ok(())
     }
@@ -415,7 +412,7 @@ fn needs_key(vendor: &Vendor, provider: &Provider) -> bool {
 }
 
 /// Without what godex adds by itself.
-fn tidy(url: &str, wire: Wire) -> &str {
+pub(super) fn tidy(url: &str, wire: Wire) -> &str {
     let url = url.trim_end_matches('/');
     let added: &[&str] = match wire {
         Wire::Messages => &["/v1/messages", "/v1"],

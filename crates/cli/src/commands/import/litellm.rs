@@ -87,14 +87,14 @@ fn plan(root: &Node, settings: Settings, notes: &mut Notes) -> Plan {
         Plan { providers: Vec::new(), default_provider: None, groups: Vec::new(), deployments: Vec::new(), settings };
     for entry in get(root, "model_list").map(list).unwrap_or_default() {
         let Some(mut deployment) = deployment::read(entry, &credentials, notes) else { continue };
-        deployment.provider.total = deployment.provider.total.or(plan.settings.timeout);
-        deployment.provider.first_byte = deployment.provider.first_byte.or(plan.settings.first_byte);
+        deployment.provider.times = deployment.provider.times.or(plan.settings.times);
         let name = plan.name_of(&deployment.provider);
         if deployment.model.contains('*') {
             plan.wildcard(entry, &name, &deployment, notes);
         }
         plan.deployments.push((name, deployment));
     }
+    plan.by_name(notes);
     plan.group(notes);
     plan.fall_back(notes);
     plan
@@ -118,9 +118,34 @@ impl Plan {
     fn wildcard(&mut self, entry: &Node, name: &str, deployment: &Deployment, notes: &mut Notes) {
         let group = &deployment.group;
         if group == "*" {
-            self.default_provider.get_or_insert_with(|| name.to_owned());
+            let first = self.default_provider.get_or_insert_with(|| name.to_owned());
+            if first != name {
+                notes
+                    .add(entry, format!("`*`: names that nobody else has go to {first}; clients ask for {name}/MODEL"));
+            }
         } else if *group != format!("{name}/*") {
             notes.add(entry, format!("`{group}`: clients ask for {name}/MODEL instead"));
+        }
+    }
+
+    /// Of the model that is meant by its name LiteLLM would find the vendor, and ask it.
+    fn by_name(&self, notes: &mut Notes) {
+        for (own, deployment) in self.deployments.iter().filter(|(_, deployment)| deployment.by_name) {
+            let others: Vec<String> = self
+                .providers
+                .iter()
+                .filter(|(name, _)| name != own)
+                .map(|(name, _)| format!("{name}/MODEL"))
+                .collect();
+            let how = if others.is_empty() {
+                "nobody else is asked, until `providers` has a section for each other vendor".to_owned()
+            } else {
+                format!("others are asked as {}, and further vendors need a section of `providers`", others.join(", "))
+            };
+            let why = "LiteLLM finds out the vendor by the name that a client says (`claude-…`, `groq/…`)";
+            let note =
+                format!("`{}`: {why}; here every name that is nothing else goes to {own}: {how}", deployment.group);
+            notes.add_at(deployment.line, note);
         }
     }
 

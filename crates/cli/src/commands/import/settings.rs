@@ -9,13 +9,13 @@ use server::config::KeyHash;
 use super::deployment::{milliseconds, whole_number};
 use super::notes::Notes;
 use super::source::{Text, entries, get, is_true, list, no_text, number, scalar, shown};
+use super::times::Times;
 
 #[derive(Default)]
 pub(super) struct Settings {
     pub(super) retries: Option<u64>,
-    /// Of every request, in milliseconds.
-    pub(super) timeout: Option<u64>,
-    pub(super) first_byte: Option<u64>,
+    /// Of every request.
+    pub(super) times: Times,
     pub(super) breaker_failures: Option<u64>,
     pub(super) turns: Option<u64>,
     pub(super) max_body_bytes: Option<u64>,
@@ -35,7 +35,7 @@ pub(super) struct Settings {
 enum Number {
     Retries,
     Timeout,
-    FirstByte,
+    StreamTimeout,
     BreakerFailures,
     Turns,
     MaxBodyBytes,
@@ -114,7 +114,7 @@ impl Settings {
         let found = match name {
             "num_retries" => Some((Number::Retries, count(0..=10))),
             "request_timeout" | "timeout" => Some((Number::Timeout, milliseconds(section, name, notes))),
-            "stream_timeout" => Some((Number::FirstByte, milliseconds(section, name, notes))),
+            "stream_timeout" => Some((Number::StreamTimeout, milliseconds(section, name, notes))),
             "allowed_fails" => Some((Number::BreakerFailures, count(0..=99_999).map(|fails| fails + 1))),
             // Of one deployment each, where the other is of the whole proxy.
             "max_parallel_requests" if number(section, "global_max_parallel_requests").is_some() => {
@@ -148,8 +148,8 @@ impl Settings {
     fn settle(&mut self, which: Number, number: u64, path: String, line: usize, notes: &mut Notes) {
         let slot = match which {
             Number::Retries => &mut self.retries,
-            Number::Timeout => &mut self.timeout,
-            Number::FirstByte => &mut self.first_byte,
+            Number::Timeout => &mut self.times.all,
+            Number::StreamTimeout => &mut self.times.streams,
             Number::BreakerFailures => &mut self.breaker_failures,
             Number::Turns => &mut self.turns,
             Number::MaxBodyBytes => &mut self.max_body_bytes,

@@ -1,5 +1,7 @@
 //! Whom LiteLLM calls by which prefix, and which of our specs speaks with them.
 
+use super::azure;
+
 /// A prefix of `litellm_params.model`.
 pub(super) struct Vendor {
     pub(super) prefix: &'static str,
@@ -87,6 +89,11 @@ const fn compatible(prefix: &'static str, base_url: &'static str, key: &'static 
     Vendor { base_url: Some(base_url), ..keyed(prefix, COMPATIBLE, key) }
 }
 
+/// What Azure has of others' models. The address and the key are the same for all of them.
+const fn foundry(spec: &'static str) -> Vendor {
+    Vendor { base_env: Some("AZURE_AI_API_BASE"), ..keyed("azure_ai", spec, "AZURE_AI_API_KEY") }
+}
+
 /// Some models of a vendor, at an address with placeholders.
 const fn cloud(prefix: &'static str, models: &'static str, spec: &'static str, params: &'static [Param]) -> Vendor {
     Vendor { models, params, ..vendor(prefix, spec) }
@@ -157,13 +164,17 @@ static VENDORS: &[Vendor] = &[
     keyed("litellm_proxy", "litellm", "LITELLM_PROXY_API_KEY"),
     vendor("custom_openai", COMPATIBLE),
     vendor("openai_like", COMPATIBLE),
-    vendor("azure_ai", COMPATIBLE),
+    Vendor { models: "claude", ..foundry("anthropic") },
+    foundry(COMPATIBLE),
     keyless("xinference", COMPATIBLE, "XINFERENCE_API_KEY"),
     keyless("docker_model_runner", COMPATIBLE, "DOCKER_MODEL_RUNNER_API_KEY"),
     compatible("codestral", "https://codestral.mistral.ai/v1", "CODESTRAL_API_KEY"),
     compatible("meta_llama", "https://api.llama.com/compat/v1", "LLAMA_API_KEY"),
     compatible("v0", "https://api.v0.dev/v1", "V0_API_KEY"),
 ];
+
+/// Of `azure_ai/`, too.
+static FOUNDRY_OPENAI: Vendor = foundry("azure");
 
 /// Those whose API is another one, but for the models that are named above.
 pub(super) const FOREIGN: &[&str] = &[
@@ -212,6 +223,10 @@ pub(super) fn of_completions<'a>(prefix: &'a str, model: &'a str) -> Option<&'a 
 
 /// Whose this model is.
 pub(super) fn find(prefix: &str, model: &str) -> Option<&'static Vendor> {
+    if prefix == "azure_ai" && azure::is_openai(model) {
+        return Some(&FOUNDRY_OPENAI);
+    }
+    let model = model.to_ascii_lowercase();
     VENDORS.iter().find(|vendor| vendor.prefix == prefix && model.contains(vendor.models))
 }
 
@@ -285,6 +300,10 @@ mod tests {
             ("vertex_ai/claude-sonnet-4@20250514", "vertex-anthropic", "claude-sonnet-4@20250514"),
             ("vertex_ai/gemini-2.5-pro", "vertex", "google/gemini-2.5-pro"),
             ("litellm_proxy/any", "litellm", "any"),
+            ("azure_ai/Phi-4", COMPATIBLE, "Phi-4"),
+            ("azure_ai/Claude-Opus-4-1", "anthropic", "Claude-Opus-4-1"),
+            ("azure_ai/gpt-4o", "azure", "gpt-4o"),
+            ("azure_ai/gpt-oss-120b", COMPATIBLE, "gpt-oss-120b"),
         ] {
             let (prefix, name) = whole.split_once('/').unwrap();
             let vendor = find(prefix, name).unwrap_or_else(|| panic!("{whole}"));

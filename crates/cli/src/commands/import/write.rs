@@ -55,7 +55,8 @@ fn server(out: &mut String, settings: &Settings) {
 
 fn section(out: &mut String, name: &str, provider: &Provider, deployments: &[&Deployment]) {
     let spec = quote(provider.spec);
-    let spec = if provider.keyless { format!("{{extends: {spec}, auth: none}}") } else { spec };
+    let over: Vec<String> = provider.over.iter().map(|(name, word)| format!("{name}: {word}")).collect();
+    let spec = if over.is_empty() { spec } else { format!("{{extends: {spec}, {}}}", over.join(", ")) };
     let _ = writeln!(out, "  {}:\n    spec: {spec}", quote_key(name));
     if provider.base_url.is_some() || provider.path.is_some() || !provider.params.is_empty() {
         out.push_str("    endpoint:\n");
@@ -85,8 +86,7 @@ fn section(out: &mut String, name: &str, provider: &Provider, deployments: &[&De
             let _ = writeln!(out, "      {}: {}", quote_key(name), value.yaml(""));
         }
     }
-    let times = [("first_byte_ms", provider.first_byte), ("total_ms", provider.total)];
-    let times: Vec<String> = times.iter().filter_map(|(name, time)| Some(format!("{name}: {}", (*time)?))).collect();
+    let times: Vec<String> = provider.times.members().iter().map(|(name, time)| format!("{name}: {time}")).collect();
     if !times.is_empty() {
         let _ = writeln!(out, "    timeouts: {{{}}}", times.join(", "));
     }
