@@ -243,6 +243,11 @@ impl Wizard<'_> {
             let what = if key == KeyTrial::Unsent { "it wants a key" } else { "the key was refused" };
             bail!("{}: {what} ({})", chosen.spec, answer.status);
         }
+        if let Some(why) = &answer.stranger {
+            let advice =
+                "its address is another one, or something on the way answers: look at the URL, with all of its path";
+            bail!("{}: {why}; {advice}", chosen.spec);
+        }
         let said = match (answer.status, key, answer.models.len()) {
             (200, KeyTrial::Untried, count) => {
                 format!("reached; its list needs no key, so the key was not tried; {count} models")

@@ -93,6 +93,29 @@ async fn a_key_is_good_only_where_it_made_a_difference() {
     }
 }
 
+/// A wrong address, or a network that wants a login first.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_answers_and_is_no_provider_is_told() {
+    let page = "<!doctype html><html><head><title>Welcome to the hotel</title></head></html>";
+    let html = || Script::body(200, "text/html", page);
+    let provider = |url: &str, spec: &str| {
+        format!("up: {{spec: {spec}, endpoint: {{base_url: '{url}/v1'}}, credentials: {{api_key: sk-any}}}}")
+    };
+    for (answer, spec, status, says) in [
+        (html(), "vllm", "fail", "it answered 200, but no JSON, a web page: Welcome to the hotel"),
+        (html(), "anthropic", "fail", "look at providers.up.endpoint.base_url: is http://127.0.0.1:"),
+        (Script::json(200, &json!({"status": "ok"})), "vllm", "fail", "it answered 200, but no list: {\\\"status"),
+        (Script::json(200, &json!({"object": "list", "data": []})), "vllm", "ok", "lists no models"),
+        (Script::json(405, &json!({"detail": "no"})), "vllm", "warn", "answers 405 when asked for its models"),
+    ] {
+        let upstream = Upstream::start(answer).await.unwrap();
+        let home = home(&config(free_port(), &provider(&upstream.url(), spec)));
+        let (found, code) = report(&mut command(home.path(), &["doctor", "--json"]));
+        assert_eq!(check(&found, "provider", says).as_deref(), Some(status), "{says}: {found:#}");
+        assert_eq!(code, Some(i32::from(status == "fail")), "{says}: {found:#}");
+    }
+}
+
 /// What a start would stumble over, and what only traces and spans suffer from.
 #[test]
 fn ports_and_files_beside_the_store_are_looked_at() {

@@ -240,6 +240,24 @@ async fn a_key_is_called_good_only_where_it_was_tried() {
     }
 }
 
+/// A page is no provider, whatever its status is.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_where_no_provider_is_writes_nothing() {
+    let html = Script::body(200, "text/html", "<html><title>Log in</title></html>");
+    for (answer, why) in [
+        (html, "xai: it answered 200, but no JSON, a web page: Log in; its address is another one"),
+        (Script::json(200, &json!({"up": true})), "xai: it answered 200, but no list: "),
+    ] {
+        let upstream = Upstream::start(answer).await.unwrap();
+        let (home, said) = (home(""), format!("xai={}/v1", upstream.url()));
+        let args = ["init", "--yes", "--no-codex", "--check-keys", "--config", "g.yaml", "--provider", &said];
+        let output = command(home.path(), &args).env("XAI_API_KEY", "sk-any").output().unwrap();
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && err.contains(why), "{err}");
+        assert!(!home.path().join("g.yaml").exists());
+    }
+}
+
 #[test]
 fn without_a_home_there_is_one_place() {
     let home = home("");

@@ -84,6 +84,9 @@ fn judged(provider: &ProviderConfig, answer: Result<&Asked, &String>, is_needed:
         KeyTrial::Untried => "its list needs no key, so the key was not tried",
         KeyTrial::Tried => "key accepted",
     };
+    if let Some(why) = &answer.stranger {
+        return Check::fail("provider", format!("{shown}: {why}"), not_a_provider(name, url));
+    }
     match answer.status {
         200 if answer.models.is_empty() => {
             Check::ok("provider", format!("{shown}: answers in {took} ms; lists no models"))
@@ -128,6 +131,12 @@ fn judged(provider: &ProviderConfig, answer: Result<&Asked, &String>, is_needed:
         }
         status => Check::warn("provider", format!("{shown}: it answers {status}"), format!("is {url} its address?")),
     }
+}
+
+/// What to do where something else answers than a list of models.
+fn not_a_provider(name: &str, url: &str) -> String {
+    let what = "such an answer is another server's, a proxy's, or a login page of the network's";
+    format!("look at providers.{name}.endpoint.base_url: is {url} its address, with all of its path? {what}")
 }
 
 /// The models that the file names and the provider does not. What a spec names is a default, and not somebody's wish.
