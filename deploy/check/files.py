@@ -3,6 +3,7 @@
 Usage: files.py ROOT GODEX: the root of the repository, and a binary that checks the configurations.
 """
 
+import json
 import os
 import re
 import subprocess
@@ -58,6 +59,10 @@ godexes = compose["services"]["godex"]
 check(godexes["read_only"] and godexes["cap_drop"] == ["ALL"], "compose.yaml: godex is not confined")
 for port in compose["services"]["balancer"]["ports"]:
     check(port.startswith("127.0.0.1:"), f"compose.yaml: {port} is open to everybody")
+for name, service in compose["services"].items():
+    reached = [compose["networks"].get(network) or {} for network in service.get("networks", [])]
+    internal = bool(reached) and all(network.get("internal") for network in reached)
+    check(not (service.get("ports") and internal), f"compose.yaml: the ports of {name} lead nowhere: its networks are internal")
 balancer = re.sub(r"#.*", "", compose["configs"]["balancer"]["content"])
 check("non_idempotent" not in balancer, "compose.yaml: the balancer has what an instance was sent done twice")
 for wanted in ("proxy_set_header Upgrade $$http_upgrade;", "proxy_set_header Connection $$connection_upgrade;"):
@@ -131,6 +136,46 @@ check([one["targetPort"] for one in services["godex"]["ports"]] == ["http"], "Ku
 scraped = services.get("godex-metrics", {"ports": []})
 check([one["targetPort"] for one in scraped["ports"]] == ["metrics"], "Kubernetes: no service for metrics")
 check(str(metrics_port(yaml.safe_load(in_compose))) not in balancer, "compose.yaml: the balancer leads to metrics")
+
+# --- alerts: what clients are refused with 5xx is told by a rule
+rules = {rule["alert"]: rule["expr"] for rule in parsed["deploy/alerts/godex.yaml"][0]["groups"][0]["rules"]}
+panels = json.loads((root / "deploy/grafana/godex.json").read_text())["panels"]
+rules["panel Failed"] = next(panel for panel in panels if panel["title"] == "Failed")["targets"][0]["expr"]
+
+
+def selects(query, metric, labels):
+    """Whether a selector of the metric in the query takes a series with these labels."""
+    for inside in re.findall(metric + r"\{(.*?)\}", query):
+        terms = re.findall(r'(\w+)(=~|!~|!=|=)"(.*?)"', inside)
+        found = [(re.fullmatch(wanted, labels.get(name, "")) is not None) == (how[0] == "=") for name, how, wanted in terms]
+        if all(found):
+            return True
+    return False
+
+
+for name in ("GodexFailing", "panel Failed"):
+    failed, _, whole = rules[name].replace('instance=~"$instance"', 'instance=~".*"').rpartition(") / ")
+    for outcome, status, counts in (
+        ("failed", "200", True),
+        ("late", "504", True),
+        ("answered", "503", True),
+        ("answered", "500", True),
+        ("answered", "429", False),
+        ("completed", "200", False),
+    ):
+        labels = {"route": "/v1/responses", "outcome": outcome, "status": status}
+        told = f"{name}: {outcome} with {status}"
+        check(selects(failed, "godex_requests_total", labels) == counts, f"{told} {'is not' if counts else 'is'} counted")
+        check(selects(whole, "godex_requests_total", labels), f"{told} is not among all")
+    labels = {"route": "/ready", "outcome": "answered", "status": "503"}
+    check(not selects(failed, "godex_requests_total", labels), f"{name}: an instance that drains is counted")
+    check("godex_errors_total" in failed and 'code="overloaded"' in failed, f"{name}: overload has a rule of its own")
+refused = re.findall(r"^\| \S+ \| (5\d\d) \| `(\w+)`", (root / "docs/errors.md").read_text(), re.MULTILINE)
+stored = [code for _, code in refused if code.startswith("storage_")]
+check(len(stored) >= 3, f"docs/errors.md: of the store only {stored}")
+for code in ["overloaded", *stored]:
+    told = [name for name in rules if name.startswith("Godex") and selects(rules[name], "godex_errors_total", {"code": code})]
+    check(any(name != "GodexFailing" for name in told), f"alerts: nobody is told of {code}")
 
 # --- every configuration is one
 configurations = {
