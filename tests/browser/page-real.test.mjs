@@ -45,6 +45,8 @@ describe("the page of a real godex", { concurrency: false }, () => {
     for (let tries = 0; tries < 100 && !(await page.evaluate(() => Boolean(document.getElementById("server"))).catch(() => false)); tries += 1) await wait(50);
     await until(page, "() => document.getElementById('server').textContent.includes('http://127.0.0.1')");
     assert.ok(!(await page.evaluate(() => location.href + document.cookie)).includes(door.link.split("/").at(-1)));
+    // By such a path the page knows that it is behind `godex page`.
+    assert.match(await page.evaluate(() => location.pathname), /^\/[\w-]{20,}\/$/);
     const second = await browser.open(door.link);
     assert.match(await second.evaluate(() => document.body.textContent), /works once/);
     await second.close();

@@ -27,7 +27,7 @@ export function hostile(value, payload, kept) {
 
 export async function pageServer() {
   const [csp, asked] = [await policy(), []];
-  const state = { count: 190, asked, mangle: (value) => value, token: undefined, text: "Hello! Bonjour! Hallo!", fail: undefined, empty: false, plain: false, fans: false, silent: false };
+  const state = { count: 190, asked, mangle: (value) => value, token: undefined, text: "Hello! Bonjour! Hallo!", fail: undefined, empty: false, plain: false, fans: false, silent: false, off: false };
   // Who asks meanwhile waits for it.
   const answered = new Promise((resolve) => { state.answer = () => resolve(state.silent = false); });
   const api = (url, method, body) => {
@@ -52,28 +52,31 @@ export async function pageServer() {
     if (query.get("model")) turns = turns.filter(({ model }) => model === query.get("model"));
     if (query.get("errors") === "true") turns = turns.filter(({ error }) => error);
     if (query.get("outcome")) turns = turns.filter(({ outcome }) => outcome === query.get("outcome"));
-    if (after !== null) return { object: "list", data: turns.filter(({ number }) => number > Number(after)).reverse(), has_more: false, dropped: 0 };
-    turns = turns.filter(({ number }) => number < before);
     const limit = Number(query.get("limit") ?? 50);
+    turns = after === null ? turns.filter(({ number }) => number < before) : turns.filter(({ number }) => number > Number(after)).reverse();
     return { object: "list", data: turns.slice(0, limit), has_more: turns.length > limit, dropped: 0 };
   };
   const server = createServer(async (request, response) => {
     let body = "";
     for await (const chunk of request.setEncoding("utf8")) body += chunk;
-    const url = new URL(request.url, "http://page");
+    // `godex page` has the path of a session, and passes on no token.
+    const [, session, rest] = /^(\/[\w-]{27})?(\/.*)$/.exec(request.url);
+    const url = new URL(rest, "http://page");
     const file = url.pathname === "/" ? "index.html" : /^\/page\/([a-z]+\.[a-z]+)$/.exec(url.pathname)?.[1];
     if (file) {
       response.writeHead(200, { "content-type": TYPES[file.split(".")[1]], "content-security-policy": csp, "x-content-type-options": "nosniff", "referrer-policy": "no-referrer" });
       return response.end(await readFile(fileURLToPath(new URL(file, FOLDER))));
     }
-    asked.push({ method: request.method, url: request.url, body, authorization: request.headers.authorization });
+    const authorization = session ? undefined : request.headers.authorization;
+    asked.push({ method: request.method, url: rest, body, authorization });
     const send = (status, value) => {
       response.writeHead(status, { "content-type": "application/json", "x-request-id": "req_0190b7c1d2" });
       response.end(JSON.stringify(value));
     };
-    if (state.token && request.headers.authorization !== `Bearer ${state.token}`) return send(401, { error: { code: "invalid_admin_token", message: "no" } });
+    if (state.token && authorization !== `Bearer ${state.token}`) return send(401, { error: { code: "invalid_admin_token", message: "no" } });
     if (state.silent) await answered;
     if (state.fail) return send(500, { error: { code: "x", message: state.fail } });
+    if (state.off && url.pathname.startsWith("/admin/traces")) return send(404, { error: { code: "traces_off", message: "No traces are kept: `trace.enabled` is false, or see the log." } });
     const found = api(url, request.method, body);
     if (!found) return send(404, { error: { code: "not_found", message: state.mangle("Nothing is there.") } });
     if (found.body === undefined) return send(200, state.mangle(found, url.pathname));

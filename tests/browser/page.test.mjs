@@ -10,6 +10,7 @@ import { after, afterEach, before, describe, test } from "node:test";
 
 import { Chromium } from "./chromium.mjs";
 import { pageServer, hostile } from "./page-server.mjs";
+import { many } from "./page-many.mjs";
 import { colours, focused, press, size, type, until, visit, wait } from "./page-tools.mjs";
 import { PAYLOADS } from "./payloads.mjs";
 
@@ -63,7 +64,7 @@ after(async () => {
 afterEach(async () => {
   await page?.close();
   page = undefined;
-  Object.assign(server.state, { mangle: (value) => value, token: undefined, fail: undefined, empty: false, plain: false, silent: false, count: 190, text: "Hello! Bonjour! Hallo!" });
+  Object.assign(server.state, { mangle: (value) => value, token: undefined, fail: undefined, empty: false, plain: false, silent: false, off: false, count: 190, text: "Hello! Bonjour! Hallo!" });
 });
 
 // What acts instead of being seen is shown as an escape.
@@ -126,6 +127,25 @@ describe("the page", { concurrency: false }, () => {
     await clean();
   });
 
+  many({ open: (...what) => open(...what), clean: () => clean(), state: () => server.state });
+
+  test("what the address says and nobody reads is told", async () => {
+    await open();
+    for (const [hash, expected] of [
+      ["#/turns?since=1h", "There is no `since` in the address of this view: span, before, model"], ["#/turns/190?x=1", "There is no `x` in the address of this view."],
+      ["#/turns?span=2h", "`span` is one of 15m, 1h"], ["#/charts?model=fast", "There is no `model`"], ["#/charts?span=all", "`span` is one of"],
+      ["#/keys?days=2", "`days` is one of 1, 7, 30, 90"], ["#/providers?days=2", "There is no `days`"],
+    ]) {
+      await page.evaluate((hash) => { location.hash = hash; }, hash);
+      await until(page, "(expected) => document.querySelector('.nothing')?.textContent.includes(expected)", expected);
+    }
+    await page.evaluate(() => { location.hash = "#/turns?since=1h"; });
+    await until(page, "() => document.querySelector('.nothing a')?.getAttribute('href') === '#/turns'");
+    await page.evaluate(() => document.querySelector(".nothing a").click());
+    await until(page, "() => document.querySelector('.turns tbody tr')");
+    await clean();
+  });
+
   test("filters, in an address that can be kept", async () => {
     await open();
     await page.evaluate(() => document.querySelector("[name=errors]").click());
@@ -177,6 +197,26 @@ describe("the page", { concurrency: false }, () => {
     for (const wrong of ["left out", "is not known here", "Chat Completions", "are kept with trace.capture_payload"]) assert.ok(!text.includes(wrong), `${wrong}: ${text}`);
     assert.ok(text.includes("The answer was not streamed"), text);
     await clean();
+  });
+
+  test("the axis of times has round steps, and what it says is where it stands", async () => {
+    for (const [took, expected] of [
+      [6.2, ["0", "2 ms", "4 ms", "6 ms"]], [5, ["0", "2 ms", "4 ms"]], [0.7, ["0", "0.2 ms", "0.4 ms", "0.6 ms"]], [2400, ["0", "0.5 s", "1 s", "1.5 s", "2 s"]],
+      [95_000, ["0", "20 s", "40 s", "1 min", "1 min 20 s"]], [400_000, ["0", "2 min", "4 min", "6 min"]],
+    ]) {
+      server.state.mangle = (value) => (value?.payloads ? { ...value, took_ms: took, times: { opened_ms: took / 10, first_byte_ms: took / 2, last_byte_ms: took } } : value);
+      await open("#/turns/190", ".timeline .axis");
+      const seen = await page.evaluate(() => {
+        const [axis, line] = [".timeline .axis svg", ".timeline .bar-line"].map((sign) => document.querySelector(sign));
+        return { said: [...axis.querySelectorAll("text")].map((text) => text.textContent), places: [...axis.querySelectorAll("text")].map((text) => text.getAttribute("x")), lines: [...line.querySelectorAll("line")].map((one) => one.getAttribute("x1")) };
+      });
+      assert.deepEqual(seen.said, expected, `${took}`);
+      assert.deepEqual(seen.places, seen.lines);
+      assert.equal(Number(seen.places[1].slice(0, -1)).toFixed(3), ((100 * { ms: 1, s: 1000, min: 60_000 }[expected[1].split(" ")[1]] * parseFloat(expected[1])) / took).toFixed(3));
+      await clean();
+      await page.close();
+    }
+    page = undefined;
   });
 
   test("a tree of turns, with branches and the way to each", async () => {
@@ -263,6 +303,52 @@ describe("the page", { concurrency: false }, () => {
     await clean();
   });
 
+  test("names that clients make up take little room, and what matters comes first", async () => {
+    const junk = (number) => ({ model: `junk-${String(number).padStart(4, "0")}-${"x".repeat(5000)}`, listed: false, state: number % 2 ? "open" : "closed", failures: number % 3, sent: 1, accepted: 0 });
+    server.state.mangle = (value) => (value?.data?.[0]?.models ? { data: [{ ...value.data[0], models: [...Array.from({ length: 512 }, (_, index) => junk(index)), ...value.data[0].models.slice(1),
+      { model: "answers", listed: false, state: "closed", failures: 0, sent: 9, accepted: 9 }] }, ...value.data.slice(1)] } : value);
+    await open("#/providers", ".cards .panel");
+    await size(page, 400, 800);
+    const look = () => page.evaluate(() => {
+      const [card] = document.querySelectorAll(".cards .panel");
+      const names = [...card.querySelectorAll("tbody b")];
+      return { names: names.map((one) => one.textContent), longest: Math.max(...names.map((one) => one.title.length)), high: document.documentElement.scrollHeight, button: card.querySelector("button").textContent };
+    });
+    const first = await look();
+    assert.deepEqual(first.names.slice(0, 3), ["deepseek-reasoner", "deepseek-chat", "answers"]);
+    assert.deepEqual([first.names.length, first.button, first.longest], [20, "Show all 515", 5010]);
+    assert.ok(first.names.every((one) => one.length < 100) && first.high < 6000, `${first.high}`);
+    await page.evaluate(() => document.querySelector(".cards button").focus());
+    await press(page, "Enter");
+    assert.equal((await look()).names.length, 515);
+    // What is asked anew meanwhile takes neither that nor the focus away.
+    const before = server.asked.filter(({ url }) => url.includes("providers")).length;
+    for (let tries = 0; tries < 100 && server.asked.filter(({ url }) => url.includes("providers")).length === before; tries += 1) await wait(100);
+    await wait(200);
+    assert.deepEqual([(await look()).names.length, await focused(page)], [515, "Show 20"]);
+    await press(page, "Enter");
+    assert.equal((await look()).names.length, 20);
+    // Nor are they offered.
+    await visit(page, "#/playground", ".ask");
+    await until(page, "() => document.getElementById('p-model').value !== ''");
+    assert.deepEqual(await page.evaluate(() => [...document.querySelectorAll("#models option")].map((one) => one.value).filter((one) => one.startsWith("deepseek/"))), ["deepseek/deepseek-chat", "deepseek/deepseek-reasoner", "deepseek/answers"]);
+    await clean();
+  });
+
+  test("without traces it is said, of a turn as well", async () => {
+    server.state.off = true;
+    await open("#/playground", ".ask");
+    await until(page, "() => document.getElementById('p-model').value !== ''");
+    await page.evaluate(() => document.querySelector(".ask").requestSubmit());
+    await until(page, "() => document.querySelector('.playground .told a')");
+    await page.evaluate(() => document.querySelector(".playground .told a").click());
+    for (const hash of [undefined, "#/turns"]) {
+      if (hash) await page.evaluate((hash) => { location.hash = hash; }, hash);
+      await until(page, "() => document.querySelector('.nothing')?.textContent.startsWith('Traces are off.No traces are kept')");
+    }
+    await clean();
+  });
+
   test("one value alone is seen in a chart, and its headline is the highest", async () => {
     server.state.mangle = (value) => (value?.step_ms ? { ...value, data: [3, 30, 31].map((at, index) => ({ ...value.data[at], took_p50_ms: 10 + index, took_p95_ms: 400 - index })) } : value);
     await open("#/charts", ".charts .chart");
@@ -303,6 +389,25 @@ describe("the page", { concurrency: false }, () => {
     await reload("#/keys");
     await until(page, "() => document.querySelector('.totals')");
     assert.ok(!(await page.evaluate(() => JSON.stringify({ ...localStorage }) + document.cookie + location.href)).includes("the-token"));
+    await clean();
+  });
+
+  test("behind `godex page` no token is asked for that could not help", async () => {
+    await open();
+    await page.go("about:blank");
+    await page.go(`${server.url}${"s".repeat(27)}/#/turns`);
+    await until(page, "() => document.querySelector('.turns tbody tr')");
+    server.state.token = "the-token-of-the-operator";
+    await until(page, "() => document.querySelector('dialog[open]')");
+    assert.match(await page.evaluate(() => document.querySelector("dialog[open]").innerText), /another admin token[^]*End it with Ctrl-C, start it again/);
+    await press(page, "Enter");
+    await until(page, "() => document.querySelector('#stale[open]')");
+    server.state.token = undefined;
+    await press(page, "Enter");
+    await wait(300);
+    assert.equal(await page.evaluate(() => document.querySelector("dialog[open]")), null);
+    server.state.count += 1;
+    await until(page, "() => document.querySelector('.turns tbody tr').dataset.number === '191'");
     await clean();
   });
 
@@ -408,7 +513,7 @@ describe("the page", { concurrency: false }, () => {
         const found = await page.evaluate(`async () => {
           if (!window.axe) { ${axe} }
           const { violations } = await axe.run(document, { resultTypes: ["violations"] });
-          return violations.filter(({ impact }) => ["serious", "critical"].includes(impact)).map(({ id, nodes }) => id + ": " + nodes.slice(0, 3).map((node) => node.target.join(" ") + " " + (node.any[0]?.message ?? "")).join(" | "));
+          return violations.filter(({ id, impact }) => ["serious", "critical"].includes(impact) || id === "empty-table-header").map(({ id, nodes }) => id + ": " + nodes.slice(0, 3).map((node) => node.target.join(" ") + " " + (node.any[0]?.message ?? "")).join(" | "));
         }`);
         assert.deepEqual(found, [], hash);
       }

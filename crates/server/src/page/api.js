@@ -2,6 +2,8 @@
 
 const BASE = new URL(".", location.href.split("#")[0]);
 const TOKEN = "godex-admin-token";
+/// The page is below the path of a session: `godex page` shows the token itself, and passes none of the browser's on.
+const BEHIND = /^\/[\w-]{20,}\/$/.test(BASE.pathname);
 
 export class Failed extends Error {
   constructor(status, code, message, request) {
@@ -34,6 +36,19 @@ function token(wrong) {
   return asking;
 }
 
+/// Says that `godex page` has another token than the server, once to all who wait; no token given here would help.
+function stale() {
+  asking ??= new Promise((resolve) => {
+    const told = document.getElementById("stale");
+    told.onclose = () => {
+      asking = undefined;
+      resolve();
+    };
+    told.showModal();
+  });
+  return asking;
+}
+
 async function send(method, path, body, signal) {
   for (;;) {
     const headers = { accept: "application/json, text/event-stream" };
@@ -56,7 +71,7 @@ async function send(method, path, body, signal) {
       throw new Failed(0, "unreachable", "godex does not answer. Is it running, and is `godex page`?");
     }
     if (answer.status === 401) {
-      await token(Boolean(known));
+      await (BEHIND ? stale() : token(Boolean(known)));
       continue;
     }
     if (answer.ok) return answer;

@@ -1,6 +1,6 @@
 // The frame: which view is shown, the colours, and what is said when godex does not answer.
 
-import { get } from "./api.js";
+import { Failed, get } from "./api.js";
 import { el, replace } from "./dom.js";
 import * as charts from "./charts.js";
 import * as keys from "./keys.js";
@@ -32,10 +32,21 @@ function address() {
   return { view: Object.hasOwn(VIEWS, view) ? view : "turns", parameter: decoded, query: new URLSearchParams(query) };
 }
 
+/// What nobody reads was meant to be something: the view would be taken for what it is not.
+function check(module, query) {
+  const known = module.PARAMETERS ?? [];
+  const odd = [...query.keys()].find((name) => !known.includes(name));
+  if (odd === undefined) return;
+  throw new Failed(400, "invalid_request", `There is no \`${odd}\` in the address of this view${known.length > 0 ? `: ${known.join(", ")}` : ""}.`);
+}
+
 function failed(error) {
   if (error.name === "AbortError") return;
-  replace(main, el("div", { class: "nothing" }, el("p", { class: "nothing-title" }, error.status === 404 ? "This godex does not have that." : "That did not work."),
-    el("p", null, error.message), el("p", null, el("button", { type: "button", click: () => show(false) }, "Try again"))));
+  const title = error.code === "traces_off" ? "Traces are off." : error.status === 404 ? "This godex does not have that." : "That did not work.";
+  const [plain, more] = location.hash.split("?", 2);
+  replace(main, el("div", { class: "nothing" }, el("p", { class: "nothing-title" }, title),
+    el("p", null, error.message), el("p", null, el("button", { type: "button", click: () => show(false) }, "Try again")),
+    error.status === 400 && more && el("p", null, el("a", { href: plain }, "Show it without that"))));
 }
 
 /// Longer than an answer takes: who waits is told that there is none.
@@ -93,7 +104,8 @@ async function show(focus) {
   }
   main.setAttribute("aria-busy", "true");
   try {
-    await awaited(() => module.show(main, { parameter, query, signal, go, every: repeat(signal) }));
+    check(module, query);
+    await awaited(() => module.show(main, { parameter, query, signal, go, every: repeat(signal), from }));
     if (!signal.aborted) document.body.classList.remove("lost");
   } catch (error) {
     if (!signal.aborted) failed(error);
@@ -103,8 +115,10 @@ async function show(focus) {
   if (focus) {
     window.scrollTo(0, 0);
     const row = left(from);
-    if (row) row.focus();
-    else main.focus({ preventScroll: true });
+    if (row) {
+      row.focus({ preventScroll: true });
+      row.scrollIntoView({ block: "center" });
+    } else main.focus({ preventScroll: true });
   }
 }
 

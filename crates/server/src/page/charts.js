@@ -1,6 +1,6 @@
 // Charts over time, drawn here: small ones above the list of turns, larger ones on a view of their own.
 
-import { get } from "./api.js";
+import { Failed, get } from "./api.js";
 import { el, empty, replace, svg, table } from "./dom.js";
 import { clock, count, day, dollars, ms, short } from "./format.js";
 
@@ -13,8 +13,13 @@ export const SPANS = [
   ["7d", "7 days", 7 * 24 * 3_600_000, 2 * 3_600_000],
 ];
 
+export const PARAMETERS = ["span"];
+
+/// The one of this name; one hour if none is named.
 export function span(name) {
-  return SPANS.find(([known]) => known === name) ?? SPANS[1];
+  const found = name ? SPANS.find(([known]) => known === name) : SPANS[1];
+  if (!found) throw new Failed(400, "invalid_request", `\`span\` is one of ${SPANS.map(([known]) => known).join(", ")}.`);
+  return found;
 }
 
 /// As the list and the series take moments.

@@ -45,10 +45,10 @@ export function say(text) {
 }
 
 /// A table with explicit roles: narrow screens show rows as cards, and the roles must outlive that.
-/// A column is `{ name, title, number, cell(row) }`.
+/// A column is `{ title, heard, number, class, cell(row) }`; one without a title has a name for those who listen.
 export function table(caption, columns, rows, attributes) {
-  const head = columns.map(({ title, number }) =>
-    el("th", { scope: "col", role: "columnheader", class: number && "number" }, title));
+  const head = columns.map(({ title, heard, number }) =>
+    el("th", { scope: "col", role: "columnheader", class: number && "number" }, title || el("span", { class: "unseen" }, heard)));
   const body = el("tbody", { role: "rowgroup" }, rows.map((row) => line(columns, row)));
   return el("table", { role: "table", ...attributes },
     el("caption", { class: "unseen" }, caption),
@@ -77,6 +77,12 @@ export function empty(title, ...more) {
 
 export function chip(text, kind) {
   return el("span", { class: `chip ${kind ?? ""}` }, text);
+}
+
+/// A name in such an element: of one that is longer than names are, the beginning, and the whole where one points at it.
+export function name(tag, attributes, text) {
+  const [most, whole] = [64, seen(text)];
+  return whole.length > most ? el(tag, { ...attributes, title: whole }, `${whole.slice(0, most)}…`) : el(tag, attributes, whole);
 }
 
 /// A long text: its beginning, and the rest when it is asked for. What is longer than anybody reads stays out of the document.

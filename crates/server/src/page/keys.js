@@ -1,10 +1,11 @@
 // Keys, and what was used with them. It only looks: keys are made and revoked with `godex keys`.
 
-import { get } from "./api.js";
+import { Failed, get } from "./api.js";
 import { chip, el, empty, replace, table } from "./dom.js";
 import { count, dollars, percent, pick, seconds, short } from "./format.js";
 
 const DAYS = [["1", "today"], ["7", "7 days"], ["30", "30 days"], ["90", "90 days"]];
+export const PARAMETERS = ["days"];
 const STATES = { active: "good", replaced: "careful", expired: "quiet", revoked: "quiet" };
 
 function terms(all) {
@@ -40,7 +41,8 @@ function total(rows) {
 }
 
 export async function show(main, { query, signal, go }) {
-  const days = DAYS.find(([value]) => value === query.get("days"))?.[0] ?? "30";
+  const days = query.get("days") || "30";
+  if (!DAYS.some(([value]) => value === days)) throw new Failed(400, "invalid_request", `\`days\` is one of ${DAYS.map(([value]) => value).join(", ")}.`);
   const choose = el("select", { change: () => go("keys", { days: choose.value }) },
     DAYS.map(([value, title]) => el("option", { value, selected: value === days }, title)));
   const since = Math.floor(Date.now() / 1000) - (Number(days) - 1) * 86_400;

@@ -9,18 +9,18 @@ import { count, ms } from "./format.js";
 const kept = { model: "", instructions: "", input: "Say hello in three languages.", stream: true, store: true, more: "", previous: undefined };
 const MOST_EVENTS = 300;
 
-/// All that is known, and the one to begin with: of the default provider, and none that only a client has named.
+/// What is configured or has answered, and the one to begin with: of the default provider. What clients only named is no offer.
 async function models(signal) {
   try {
     const { data = [] } = await get("admin/providers", {}, signal);
     const first = data.filter((provider) => provider.default).concat(data).flatMap(named).find(({ listed }) => listed);
-    return { known: data.flatMap(named).map(({ name }) => name), first: first?.name ?? "" };
+    return { known: data.flatMap(named).filter(({ listed, accepted }) => listed || accepted > 0).map(({ name }) => name), first: first?.name ?? "" };
   } catch {
     return { known: [], first: "" };
   }
 }
 
-const named = ({ name, models }) => (models ?? []).map(({ model, listed }) => ({ name: `${name}/${model}`, listed }));
+const named = ({ name, models }) => (models ?? []).map(({ model, listed, accepted }) => ({ name: `${name}/${model}`, listed, accepted }));
 
 /// Also a turn that failed has a trace, if only by its request.
 const became = (id) => id && el("a", { href: `#/turns/${encodeURIComponent(id)}` }, "What became of it");

@@ -42,9 +42,39 @@ function stretches(times, took) {
   return { end, steps: steps.filter(([, from, to]) => from !== undefined && to !== undefined && to > from) };
 }
 
+/// Round steps of an axis: of 1, 2 or 5, and from a minute on of what clocks have.
+const STEPS = [-3, -2, -1, 0, 1, 2, 3, 4].flatMap((power) => [1, 2, 5].map((step) => step * 10 ** power)).filter((step) => step < 30_000)
+  .concat([30, 60, 120, 300, 600, 1200, 1800, 3600].map((step) => step * 1000));
+
+/// At most five, from 0 on.
+function ticks(end) {
+  const step = STEPS.find((step) => end / step < 5) ?? end / 4;
+  return Array.from({ length: Math.floor(end / step) + 1 }, (_, index) => index * step);
+}
+
+/// A tick of an axis that ends there, exactly.
+function tick(at, end) {
+  const round = (value) => String(Number(value.toPrecision(6)));
+  if (at === 0) return "0";
+  if (end < 1000) return `${round(at)} ms`;
+  if (at < 60_000) return `${round(at / 1000)} s`;
+  const rest = Math.round(at / 1000) % 60;
+  return [`${Math.floor(at / 60_000)} min`, rest > 0 && `${rest} s`].filter(Boolean).join(" ");
+}
+
+const share = (part, whole) => `${(100 * part) / whole}%`;
+
 function bar(from, to, end, color) {
   return svg("svg", { class: "bar-line", "aria-hidden": "true", focusable: "false" },
-    svg("rect", { x: `${(100 * from) / end}%`, width: `${Math.max((100 * (to - from)) / end, 0.4)}%`, y: "20%", height: "60%", rx: 2, class: color }));
+    ticks(end).map((at) => svg("line", { x1: share(at, end), x2: share(at, end), y1: 0, y2: "100%", class: "grid" })),
+    svg("rect", { x: share(from, end), width: `${Math.max((100 * (to - from)) / end, 0.4)}%`, y: "20%", height: "60%", rx: 2, class: color }));
+}
+
+function axis(end) {
+  // What stands at an edge does not go beyond it.
+  const side = (at) => (at === 0 ? "start" : at > end * 0.92 ? "end" : "middle");
+  return svg("svg", { class: "ticks", focusable: "false" },
+    ticks(end).map((at) => svg("text", { x: share(at, end), y: "75%", "text-anchor": side(at) }, tick(at, end))));
 }
 
 function timeline(turn) {
@@ -52,7 +82,7 @@ function timeline(turn) {
   if (steps.length === 0) return el("p", { class: "quiet-text" }, "No times were measured.");
   const row = ([name, from, to, color]) => el("li", null, el("span", { class: "stretch" }, name), bar(from, to, end, color), el("span", { class: "number" }, ms(to - from)));
   return el("div", null, el("ol", { class: "timeline" }, steps.map(row),
-    el("li", { class: "axis", "aria-hidden": "true" }, el("span"), el("span", { class: "ticks" }, [0, 0.25, 0.5, 0.75, 1].map((part) => el("span", null, ms(end * part)))), el("span"))),
+    el("li", { class: "axis", "aria-hidden": "true" }, el("span"), axis(end), el("span"))),
     el("ul", { class: "legend" }, [["ours", "godex"], ["client", "waiting for the client"], ["theirs", "waiting for the provider"], ["stream", "the answer streams"]].map(([color, name]) => el("li", { class: color }, name))));
 }
 
@@ -118,7 +148,7 @@ function usage(turn) {
     { title: "Output", number: true, cell: (one) => count(one.output_tokens ?? one.usage?.output_tokens) },
     { title: "Calls", number: true, cell: (one) => (one.tool_calls ? count(one.tool_calls) : "") },
     { title: "Cost", number: true, cell: (one) => dollars(one.cost_usd) },
-    { title: "", cell: (one) => (one.estimated ? chip("estimated", "careful") : "") },
+    { title: "", heard: "Remark", cell: (one) => (one.estimated ? chip("estimated", "careful") : "") },
   ];
   const prefix = turn.prefix ?? {};
   return el("div", null, facts([
@@ -207,7 +237,7 @@ export async function show(main, { parameter, signal }) {
   try {
     turn = await get(`admin/traces/${id}`, {}, signal);
   } catch (error) {
-    if (error.status !== 404) throw error;
+    if (error.status !== 404 || error.code === "traces_off") throw error;
     replace(main, el("div", { class: "head" }, el("h1", null, "Turn")), empty("There is no such turn.", "It may be older than what is kept (trace.ttl, trace.max_bytes).", el("a", { href: "#/turns" }, "All turns")));
     return;
   }

@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { SPANS, moment, span, strip } from "./charts.js";
-import { chip, el, empty, line, replace, say, table } from "./dom.js";
+import { chip, el, empty, line, name, replace, say, table } from "./dom.js";
 import { clock, count, day, dollars, ending, ms, outcome, percent, short, target } from "./format.js";
 
 /// How many are asked for at once, and how many stay in the document.
@@ -13,6 +13,7 @@ const PAUSE = 2000;
 const OUTCOMES = ["completed", "incomplete", "failed", "cancelled", "late", "stopped", "client_left", "answered"];
 /// What the address may have beside the span; each is a parameter of the list.
 const FILTERS = ["model", "provider", "outcome", "errors", "note", "slower_ms", "tenant", "key", "id"];
+export const PARAMETERS = ["span", "before", ...FILTERS];
 
 export const link = (turn) => `#/turns/${encodeURIComponent(turn.number ?? turn.response_id ?? turn.request_id ?? "")}`;
 
@@ -26,7 +27,7 @@ const COLUMNS = [
   { title: "End", class: "end", cell: status },
   { title: "Model → target", class: "model", cell: (turn) => {
     const to = target(turn);
-    return el("span", null, el("b", null, turn.model ?? turn.kind ?? "–"), to && to !== turn.model && [" → ", el("span", { class: "target" }, to)]);
+    return el("span", null, name("b", null, turn.model ?? turn.kind ?? "–"), to && to !== turn.model && [" → ", name("span", { class: "target" }, to)]);
   } },
   { title: "Input", number: true, cell: (turn) => short(turn.input_tokens) },
   { title: "Cached", number: true, cell: (turn) => percent(turn.cached_tokens, turn.input_tokens) },
@@ -109,76 +110,193 @@ function row(turn) {
   return node;
 }
 
-export async function show(main, { query, signal, go, every }) {
-  const filters = Object.fromEntries(FILTERS.map((name) => [name, query.get(name) ?? ""]).filter(([, value]) => value));
-  const spanName = query.get("span") ?? "1h";
-  if (spanName !== "all") filters.since = moment(Date.now() - span(spanName)[2]);
-  const live = el("button", { type: "button", class: "live", "aria-pressed": "true" }, "Live");
-  const told = el("p", { class: "told" });
-  const charts = el("section", { class: "strip", "aria-label": "Over time" });
-  const list = table("Turns, newest first", COLUMNS, [], { class: "turns" });
-  const body = list.tBodies[0];
-  const nothing = el("div");
-  const older = el("button", { type: "button", hidden: true }, "Older ones");
-  const only = [...query.keys()].some((name) => name !== "span");
-  replace(main, el("div", { class: "head" }, el("h1", null, "Turns"), told, live), charts,
-    el("details", { class: "filter-box", open: only || matchMedia("(min-width: 761px)").matches }, el("summary", null, "Filters"), form(query, go)),
-    el("div", { class: "panel flush" }, list, nothing), el("p", { class: "more" }, older));
-  arrows(body);
+/// The same view, of those before this number; without one, of the newest.
+function address(query, before) {
+  const next = new URLSearchParams(query);
+  next.delete("before");
+  if (before !== undefined) next.set("before", before);
+  return next.size > 0 ? `#/turns?${next}` : "#/turns";
+}
 
-  let newest = 0;
-  let oldest;
-  const tell = (answer) => {
-    const dropped = Number(answer?.dropped) || 0;
-    told.textContent = [`${count(body.rows.length)} shown`, dropped > 0 && `${count(dropped)} not kept, because the queue was full`].filter(Boolean).join(" · ");
-    list.hidden = body.rows.length === 0;
-    replace(nothing, body.rows.length === 0 && (only
+/// The list as it is shown. It outlives its view: who comes back from a turn finds it as it was left.
+class List {
+  constructor(query, go) {
+    const value = (name) => query.get(name) || undefined;
+    const filters = Object.fromEntries(FILTERS.map((name) => [name, value(name)]).filter(([, is]) => is));
+    const spanName = value("span") ?? "1h";
+    const since = spanName === "all" ? undefined : moment(Date.now() - span(spanName)[2]);
+    Object.assign(this, { hash: location.hash, query, filters, spanName, since, before: value("before"), newest: 0, oldest: undefined, more: false });
+    this.told = el("p", { class: "told" });
+    this.live = el("button", { type: "button", class: "live", "aria-pressed": String(!this.before), hidden: Boolean(this.before), click: () => {
+      this.live.setAttribute("aria-pressed", String(!this.isLive()));
+      this.tell();
+    } }, "Live");
+    this.charts = el("section", { class: "strip", "aria-label": "Over time" });
+    this.table = table("Turns, newest first", COLUMNS, [], { class: "turns" });
+    [this.body] = this.table.tBodies;
+    this.nothing = el("div");
+    this.older = el("button", { type: "button", hidden: true, click: () => this.press(() => this.load()) }, "Older ones");
+    this.further = el("a", { href: "#/turns", class: "button" }, "Go on with older ones");
+    this.bound = el("span", { class: "quiet-text", hidden: true }, `${MOST} are shown at once. `, this.further);
+    const filtered = [...query.keys()].some((name) => name !== "span");
+    this.nodes = [
+      el("div", { class: "head" }, el("h1", null, "Turns"), this.told, this.before && el("a", { href: address(query), class: "button" }, "The newest"), this.live), this.charts,
+      el("details", { class: "filter-box", open: filtered || matchMedia("(min-width: 761px)").matches }, el("summary", null, "Filters"), form(query, go)),
+      el("div", { class: "panel flush" }, this.table, this.nothing), el("p", { class: "more" }, this.older, this.bound)];
+    arrows(this.body);
+    // Else it would be new again whenever the list comes back.
+    this.body.addEventListener("animationend", ({ target }) => target.classList.remove("fresh"));
+  }
+
+  isLive() {
+    return this.live.getAttribute("aria-pressed") === "true";
+  }
+
+  rows() {
+    return [...this.body.querySelectorAll("tr[data-number]")];
+  }
+
+  async ask(part) {
+    const answer = await get("admin/traces", { ...this.filters, since: this.since, limit: PAGE, ...part }, this.signal);
+    this.dropped = Number(answer.dropped) || 0;
+    return { data: answer.data ?? [], many: Boolean(answer.has_more) };
+  }
+
+  /// The newest, or those that follow the last row.
+  async load() {
+    const { data, many } = await this.ask({ before: this.oldest ?? this.before });
+    this.body.append(...data.map(row));
+    this.newest = Math.max(this.newest, ...data.map(({ number }) => Number(number) || 0));
+    this.oldest = data.at(-1)?.number ?? this.oldest;
+    this.more = many;
+    this.tell();
+  }
+
+  /// What stands around the rows. `why` is why it is not live any more.
+  tell(why) {
+    const shown = this.rows().length;
+    this.told.textContent = [`${count(shown)} shown`, this.before && `before turn ${this.before}`, why,
+      this.dropped > 0 && `${count(this.dropped)} not kept, because the queue was full`].filter(Boolean).join(" · ");
+    this.table.hidden = shown === 0;
+    const narrow = Object.keys(this.filters).length > 0 || this.before;
+    replace(this.nothing, shown === 0 && (narrow
       ? empty("No turn fits these filters.", el("a", { href: "#/turns" }, "Show all of them"))
       : empty("No turns yet.", "Point a client at godex, or send something in the playground. New turns appear here by themselves.",
         el("a", { href: "#/playground" }, "Open the playground"))));
-  };
-  const append = (answer) => {
-    for (const turn of answer.data ?? []) {
-      newest = Math.max(newest, Number(turn.number) || 0);
-      oldest = Math.min(oldest ?? Infinity, Number(turn.number) || 0);
-      body.append(row(turn));
-    }
-    older.hidden = !answer.has_more || body.rows.length >= MOST;
-    tell(answer);
-  };
-  append(await get("admin/traces", { ...filters, limit: PAGE }, signal));
-  const again = () => strip(charts, spanName === "all" ? "7d" : spanName, filters.since ? { ...filters, since: undefined } : filters, signal);
-  again().catch(() => replace(charts));
-  every(15_000, again);
+    const [full, had] = [shown >= MOST, document.activeElement === this.older];
+    this.older.hidden = !this.more || full;
+    this.bound.hidden = !this.more || !full;
+    this.further.setAttribute("href", address(this.query, this.oldest));
+    if (had && !this.bound.hidden) this.further.focus();
+  }
 
-  const poll = async () => {
-    if (live.getAttribute("aria-pressed") !== "true") return;
-    const answer = await get("admin/traces", { ...filters, limit: PAGE, after: newest }, signal);
-    const fresh = (answer.data ?? []).filter((turn) => Number(turn.number) > newest).sort((one, other) => one.number - other.number);
-    for (const turn of fresh) {
-      newest = Math.max(newest, Number(turn.number));
-      const node = row(turn);
-      node.classList.add("fresh");
-      body.prepend(node);
+  /// Does what a button is for, once at a time; the button keeps the focus meanwhile.
+  async press(work) {
+    if (this.busy) return;
+    this.busy = true;
+    try {
+      await work();
+    } catch (error) {
+      if (error.name !== "AbortError") this.told.textContent = error.message;
+    } finally {
+      this.busy = false;
     }
-    while (body.rows.length > MOST) body.lastChild.remove();
+  }
+
+  async poll() {
+    if (!this.isLive()) return;
+    if (this.oldest === undefined) {
+      await this.load();
+      return;
+    }
+    let { data, many } = await this.ask({ after: this.newest });
+    // Those are the oldest of the new ones. Who looks wants the newest, however fast they come.
+    if (many) ({ data } = await this.ask({}));
+    const fresh = data.filter(({ number }) => number > this.newest).sort((one, other) => other.number - one.number);
     if (fresh.length > 0) {
-      tell(answer);
-      say(`${fresh.length} new`);
+      this.take(fresh, many);
       return;
     }
     // A godex that was started with an empty store counts from 1 again.
-    const { data: [last] = [] } = await get("admin/traces", { limit: 1 }, signal);
-    newest = Math.min(newest, Number(last?.number) || 0);
-  };
-  live.addEventListener("click", () => live.setAttribute("aria-pressed", String(live.getAttribute("aria-pressed") !== "true")));
-  older.addEventListener("click", async () => {
-    older.disabled = true;
-    try {
-      append(await get("admin/traces", { ...filters, limit: PAGE, before: oldest }, signal));
-    } finally {
-      older.disabled = false;
+    const { data: [last] = [] } = await get("admin/traces", { limit: 1 }, this.signal);
+    this.newest = Math.min(this.newest, Number(last?.number) || 0);
+  }
+
+  /// Puts new ones on top, and what stands for those between if not all came.
+  take(fresh, many) {
+    const going = this.rows()[MOST - fresh.length];
+    if (going && going.getBoundingClientRect().top < innerHeight) {
+      this.live.setAttribute("aria-pressed", "false");
+      this.tell("not live any more, so that the rows you look at stay");
+      return;
     }
-  });
-  every(PAUSE, poll);
+    const lowest = fresh.at(-1).number;
+    if (many && lowest > this.newest + 1) this.body.prepend(this.gap(lowest, this.newest));
+    const nodes = fresh.map(row);
+    for (const node of nodes) node.classList.add("fresh");
+    this.body.prepend(...nodes);
+    this.newest = fresh[0].number;
+    this.trim();
+    this.tell();
+    say(`${fresh.length} new`);
+  }
+
+  /// A row for those between two numbers, with the way to them.
+  gap(above, below) {
+    const said = el("span");
+    const node = el("tr", { role: "row", class: "gap" }, el("td", { role: "cell", colspan: COLUMNS.length }, said, " ",
+      el("button", { type: "button", class: "link", click: () => this.press(() => fill()) }, "Show more of them")));
+    const tell = () => {
+      // Of those that fit filters the numbers do not say how many they are.
+      const missing = Object.keys(this.filters).length > 0 ? "some" : count(above - below - 1);
+      said.textContent = `Not shown here: ${missing} that came meanwhile.`;
+    };
+    const fill = async () => {
+      // One more says whether more are between.
+      const { data } = await this.ask({ before: above, limit: PAGE + 1 });
+      const between = data.filter(({ number }) => number > below);
+      const found = between.slice(0, PAGE);
+      node.before(...found.map(row));
+      if (between.length <= PAGE) {
+        if (node.contains(document.activeElement)) node.previousElementSibling.querySelector("a").focus();
+        node.remove();
+      } else {
+        above = found.at(-1).number;
+        tell();
+      }
+      this.trim();
+      this.tell();
+    };
+    tell();
+    return node;
+  }
+
+  /// Drops the oldest rows beyond the most; older ones go on from the last that stays.
+  trim() {
+    const rows = this.rows();
+    if (rows.length <= MOST) return;
+    while (this.body.lastElementChild !== rows[MOST - 1]) this.body.lastElementChild.remove();
+    this.oldest = Number(rows[MOST - 1].dataset.number);
+    this.more = true;
+  }
+
+  /// Shows it, and goes on with it.
+  async open(main, signal, every) {
+    this.signal = signal;
+    replace(main, this.nodes);
+    if (this.oldest === undefined) await this.load();
+    const again = () => strip(this.charts, this.spanName === "all" ? "7d" : this.spanName, this.filters, signal);
+    again().catch(() => replace(this.charts));
+    every(15_000, again);
+    every(PAUSE, () => this.poll());
+  }
+}
+
+let last;
+
+export async function show(main, { query, signal, go, every, from }) {
+  const back = from.startsWith("#/turns/") && last?.hash === location.hash;
+  const list = back ? last : new List(query, go);
+  await list.open(main, signal, every);
+  last = list;
 }
