@@ -46,7 +46,7 @@ impl Report {
         if known || matches!(end, RoundEnd::Failed(_)) {
             return self.usage;
         }
-        response.remark(Action::Degraded, "usage", "the provider sent none: estimated from sizes");
+        response.remark(Action::Degraded, "usage", "the provider sent none that can be true: estimated from sizes");
         Some(usage::estimate(prompt_bytes, volume.answered, volume.reasoned))
     }
 }

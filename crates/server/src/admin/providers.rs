@@ -1,14 +1,17 @@
 //! Providers, as the operator may see them: where they are, whether there is a key, and how their models fare.
 
-use http::Response;
+use http::{Response, Uri};
 use serde_json::{Value, json};
 
 use super::routes::{self, Place};
+use super::traces;
 use crate::body::Body;
 use crate::config::{KeyFrom, ProviderConfig};
+use crate::error::ApiError;
 use crate::upstream::{ModelState, ReplicaState};
 
-pub(super) fn list(place: Place<'_>) -> Response<Body> {
+pub(super) fn list(place: Place<'_>, uri: &Uri) -> Result<Response<Body>, ApiError> {
+    traces::only(uri, &[])?;
     let snapshot = place.desk.map(|desk| desk.app.snapshot());
     let config = snapshot.as_ref().map_or(place.config, |snapshot| &snapshot.config);
     let shown = |provider: &ProviderConfig| {
@@ -35,7 +38,7 @@ pub(super) fn list(place: Place<'_>) -> Response<Body> {
         })
     };
     let data: Vec<Value> = config.providers.iter().map(shown).collect();
-    routes::json(&json!({"object": "list", "data": data}))
+    Ok(routes::json(&json!({"object": "list", "data": data})))
 }
 
 /// One that is not listed was named by a client.

@@ -177,7 +177,7 @@ pub(super) async fn answer(
         Endpoint::ShowTrace => traces::get(place, &name, uri).await,
         Endpoint::TraceChain => traces::chain(place, &name, uri).await,
         Endpoint::Series => traces::series(place, uri).await,
-        Endpoint::Providers => Ok(providers::list(place)),
+        Endpoint::Providers => providers::list(place, uri),
         Endpoint::Playground => Ok(route::answer_operator(&place.server()?.app, PLAYGROUND, body).await),
         Endpoint::Page => page::file(uri.path()).ok_or_else(|| ApiError::not_found(method, uri.path())),
     }

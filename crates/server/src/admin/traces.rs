@@ -68,7 +68,8 @@ pub(super) fn only(uri: &Uri, known: &[&str]) -> Result<(), ApiError> {
     let pairs = url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
     let Some((odd, _)) = pairs.into_iter().find(|(name, _)| !known.contains(&&**name)) else { return Ok(()) };
     let odd = clip(&odd);
-    let message = format!("There is no `{odd}` here: {}.", known.join(", "));
+    let known = if known.is_empty() { String::new() } else { format!(": {}", known.join(", ")) };
+    let message = format!("There is no `{odd}` here{known}.");
     Err(ApiError::new(Code::InvalidRequest, message).with_param(odd))
 }
 

@@ -36,6 +36,8 @@ fn row(trace: &Trace) -> TraceRow<'_> {
     let (caller, usage) = (facts.caller.as_ref(), facts.usage.or_else(|| facts.charged()));
     let kind = match (facts.route, facts.kind) {
         (Some(super::REPLAY), _) => "replay",
+        // They are asked for as responses are, and none is made.
+        (Some(route @ ("/v1/responses/compact" | "/v1/alpha/search")), _) => route,
         (_, Some(kind)) => kind.name(),
         (Some(route), None) => route,
         (None, None) => &head.path,
@@ -157,8 +159,9 @@ fn write(trace: &Trace, document: &mut TraceDocument) {
                 members.int(member::UPSTREAM, facts.heard).int(member::SENT, facts.told);
             });
         }
-        if let Some(usage) = &facts.usage {
-            document.object(member::USAGE, |members| usage_members(usage, members));
+        // The sum that the row has.
+        if let Some(usage) = facts.usage.or_else(|| facts.charged()) {
+            document.object(member::USAGE, |members| usage_members(&usage, members));
         }
         document.objects(member::CHARGES, &facts.charges, charge);
     }
