@@ -7,7 +7,7 @@ use std::time::Duration;
 use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::{MetricType, TypedMetric};
 
-use crate::pace::GAPS;
+use crate::pace::{GAPS, nanoseconds};
 
 /// The longest time of each kind, in microseconds. Of what others do:
 const ANSWERS: &[u64] = &[
@@ -62,7 +62,7 @@ impl Distribution {
     }
 
     pub(super) fn observe(&self, time: Duration) {
-        let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let nanoseconds = nanoseconds(time);
         let kind = self.0.bounds.partition_point(|most| *most < nanoseconds.div_ceil(1000));
         self.0.counts[kind].fetch_add(1, Relaxed);
         self.0.nanoseconds.fetch_add(nanoseconds, Relaxed);

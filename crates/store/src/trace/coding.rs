@@ -23,6 +23,59 @@ fn put_long(into: &mut Vec<u8>, number: u64) {
     }
 }
 
+/// The bytes of the longest number.
+pub(super) const LONGEST: usize = 10;
+
+/// Numbers that are put together in a place of their own, which has room for all of them: to look for room before each would
+/// cost more than the number.
+#[derive(Debug)]
+pub(super) struct Numbers<const ROOM: usize> {
+    bytes: [u8; ROOM],
+    length: usize,
+}
+
+impl<const ROOM: usize> Numbers<ROOM> {
+    pub(super) const fn new() -> Self {
+        Self { bytes: [0; ROOM], length: 0 }
+    }
+
+    /// As [`put`].
+    #[inline]
+    pub(super) fn put(&mut self, number: u64) {
+        let mut left = number;
+        while left > 0x7f {
+            self.byte(low(left) | MORE);
+            left >>= 7;
+        }
+        self.byte(low(left));
+    }
+
+    /// As [`put_maybe`].
+    #[inline]
+    pub(super) fn maybe(&mut self, number: Option<u64>) {
+        self.put(number.map_or(0, |number| number.saturating_add(1)));
+    }
+
+    /// As [`put_signed`].
+    #[inline]
+    pub(super) fn signed(&mut self, number: i64) {
+        self.put(unsigned(number));
+    }
+
+    #[inline]
+    pub(super) fn byte(&mut self, byte: u8) {
+        debug_assert!(self.length < ROOM, "there is room for all numbers");
+        if let Some(place) = self.bytes.get_mut(self.length) {
+            *place = byte;
+            self.length += 1;
+        }
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or_default()
+    }
+}
+
 /// How many bytes [`put`] appends.
 pub(super) const fn length(number: u64) -> usize {
     (70 - (number | 1).leading_zeros() as usize) / 7
@@ -34,8 +87,13 @@ const fn low(number: u64) -> u8 {
 }
 
 /// Appends a number that may be negative: small ones of both signs are short.
-pub(super) fn put_signed(into: &mut Vec<u8>, number: i64) {
-    put(into, (number.cast_unsigned() << 1) ^ (number >> 63).cast_unsigned());
+#[cfg(test)]
+fn put_signed(into: &mut Vec<u8>, number: i64) {
+    put(into, unsigned(number));
+}
+
+const fn unsigned(number: i64) -> u64 {
+    (number.cast_unsigned() << 1) ^ (number >> 63).cast_unsigned()
 }
 
 /// Appends a number that may be missing. The largest one of all becomes the one before it.
@@ -123,8 +181,8 @@ pub(super) fn fingerprint(kind: u8, text: impl AsRef<[u8]>) -> u32 {
     let (words, rest) = text.as_chunks::<8>();
     let mut hash = (u64::from(kind) | (text.len() as u64) << 8).wrapping_mul(MIX);
     let mut last = [0; 8];
-    for (to, from) in last.iter_mut().zip(rest) {
-        *to = *from;
+    if let Some(place) = last.get_mut(..rest.len()) {
+        place.copy_from_slice(rest);
     }
     for word in words.iter().chain([&last]) {
         hash = (hash ^ u64::from_le_bytes(*word)).wrapping_mul(MIX);
@@ -165,6 +223,12 @@ mod tests {
         for number in maybe {
             put_maybe(&mut bytes, number);
         }
+        // The same, in a place of their own.
+        let mut own = Numbers::<{ 40 * LONGEST }>::new();
+        numbers.iter().for_each(|number| own.put(*number));
+        signed.iter().for_each(|number| own.signed(*number));
+        maybe.iter().for_each(|number| own.maybe(*number));
+        assert_eq!(own.bytes(), bytes);
         put_bytes(&mut bytes, "größe".as_bytes());
         let mut taker = Taker(&bytes);
         assert!(numbers.iter().all(|number| taker.number() == Some(*number)));

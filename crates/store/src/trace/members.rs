@@ -277,7 +277,7 @@ fn read_member(number: u8, taker: &mut Taker<'_>, object: &mut ObjectWriter<'_>,
 }
 
 pub(super) fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+    time.as_secs().saturating_mul(1_000_000).saturating_add(u64::from(time.subsec_micros()))
 }
 
 /// Milliseconds, to the microsecond.

@@ -2,7 +2,7 @@
 //! places. Made where a request ends, so that whoever writes copies them.
 
 use super::block::OF_ID;
-use super::coding::{Taker, fingerprint, put, put_bytes, put_maybe, put_signed};
+use super::coding::{LONGEST as LONGEST_NUMBER, Numbers, Taker, fingerprint, put, put_bytes};
 use super::{TraceRow, response_id};
 
 /// What is longer is cut. Names come from clients, too.
@@ -54,19 +54,21 @@ impl<'p> Parts<'p> {
 
 /// What a block has of a row before its texts. It begins with whether it is an error.
 pub(super) fn put_numbers(bytes: &mut Vec<u8>, row: &TraceRow<'_>) {
-    put(bytes, u64::from(row.is_error()));
-    put_signed(bytes, row.began_at);
-    put_signed(bytes, row.took_micros);
-    put_maybe(bytes, row.first_token_micros.map(|micros| micros.max(0).cast_unsigned()));
-    put_maybe(bytes, row.upstream_micros.map(|micros| micros.max(0).cast_unsigned()));
-    put_maybe(bytes, row.input_tokens);
-    put_maybe(bytes, row.cached_tokens);
-    put_maybe(bytes, row.output_tokens);
-    put_maybe(bytes, row.reasoning_tokens);
-    put_maybe(bytes, row.nanodollars);
-    put_maybe(bytes, row.status.map(u64::from));
-    put(bytes, u64::from(row.attempts));
-    put(bytes, u64::from(row.rounds));
+    let mut numbers = Numbers::<{ 13 * LONGEST_NUMBER }>::new();
+    numbers.put(u64::from(row.is_error()));
+    numbers.signed(row.began_at);
+    numbers.signed(row.took_micros);
+    numbers.maybe(row.first_token_micros.map(|micros| micros.max(0).cast_unsigned()));
+    numbers.maybe(row.upstream_micros.map(|micros| micros.max(0).cast_unsigned()));
+    numbers.maybe(row.input_tokens);
+    numbers.maybe(row.cached_tokens);
+    numbers.maybe(row.output_tokens);
+    numbers.maybe(row.reasoning_tokens);
+    numbers.maybe(row.nanodollars);
+    numbers.maybe(row.status.map(u64::from));
+    numbers.put(u64::from(row.attempts));
+    numbers.put(u64::from(row.rounds));
+    bytes.extend_from_slice(numbers.bytes());
 }
 
 pub(super) fn put_texts(bytes: &mut Vec<u8>, row: &TraceRow<'_>) {

@@ -8,7 +8,7 @@ use wire::json::ObjectWriter;
 use wire::responses::Usage;
 
 use super::TraceRow;
-use super::coding::{Taker, put, put_bytes, put_maybe};
+use super::coding::{LONGEST, Numbers, Taker, put_bytes};
 use super::members::{Millis, member, micros, millis};
 use crate::usage::dollars;
 
@@ -85,46 +85,45 @@ impl PlainTurn<'_> {
             | flag(self.address.is_some(), ELSEWHERE)
             | flag(self.status == Some(200), OK);
         let known = (0_u8..).zip(&self.times).fold(0, |all, (place, time)| all | u8::from(time.is_some()) << place);
-        into.extend_from_slice(&[flags, known]);
+        let (wire, end) = (number_of(self.wire), number_of(self.end));
+        let mut numbers = Numbers::<{ (4 + 10 + TRACE_TIMES.len()) * LONGEST }>::new();
+        [flags, known, wire, end].into_iter().for_each(|byte| numbers.byte(byte));
+        numbers.put(self.items);
+        numbers.put(self.tools);
+        numbers.put(self.bytes);
+        numbers.put(self.bytes_sent);
+        if self.status != Some(200) {
+            numbers.maybe(self.status.map(u64::from));
+        }
+        numbers.put(micros(self.took));
+        numbers.put(self.upstream_bytes);
+        numbers.put(self.cache_write_tokens);
+        numbers.put(self.heard);
+        numbers.put(self.told);
+        for (place, time) in self.times.iter().enumerate() {
+            if let Some(time) = time.filter(|_| place != FIRST_TOKEN) {
+                numbers.put(micros(time));
+            }
+        }
+        into.extend_from_slice(numbers.bytes());
         match self.address {
             Some(IpAddr::V4(address)) => put_bytes(into, &address.octets()),
             Some(IpAddr::V6(address)) => put_bytes(into, &address.octets()),
             None => {}
         }
-        put(into, self.items);
-        put(into, self.tools);
-        put(into, self.bytes);
-        put(into, self.bytes_sent);
-        put_word(into, self.wire);
-        put_word(into, self.end);
-        if self.status != Some(200) {
-            put_maybe(into, self.status.map(u64::from));
-        }
-        put(into, micros(self.took));
-        put(into, self.upstream_bytes);
-        put(into, self.cache_write_tokens);
-        put(into, self.heard);
-        put(into, self.told);
-        for (place, time) in self.times.iter().enumerate() {
-            if let Some(time) = time.filter(|_| place != FIRST_TOKEN) {
-                put(into, micros(time));
-            }
-        }
-    }
-}
-
-fn put_word(into: &mut Vec<u8>, word: &str) {
-    match WORDS.iter().zip(1..).find(|(known, _)| **known == word) {
-        Some((_, number)) => into.push(number),
-        None => {
-            into.push(0);
+        for (_, word) in [(wire, self.wire), (end, self.end)].into_iter().filter(|(number, _)| *number == 0) {
             put_bytes(into, word.as_bytes());
         }
     }
 }
 
-fn word<'b>(taker: &mut Taker<'b>) -> Option<&'b str> {
-    match usize::from(taker.byte()?) {
+/// 0: it has none, and comes after all numbers.
+fn number_of(word: &str) -> u8 {
+    WORDS.iter().zip(1..).find(|(known, _)| **known == word).map_or(0, |(_, number)| number)
+}
+
+fn word<'b>(number: u8, taker: &mut Taker<'b>) -> Option<&'b str> {
+    match usize::from(number) {
         0 => taker.text(),
         number => WORDS.get(number - 1).copied(),
     }
@@ -154,22 +153,31 @@ struct Answer<'a> {
 
 /// The members that a plain turn stands for, which has this row.
 pub(super) fn read(taker: &mut Taker<'_>, row: &TraceRow<'_>, object: &mut ObjectWriter<'_>) -> Option<()> {
-    let (flags, known) = (taker.byte()?, taker.byte()?);
+    let (flags, known, wire, end) = (taker.byte()?, taker.byte()?, taker.byte()?, taker.byte()?);
     let is = |flag: u8| flags & flag != 0;
+    let (mut sizes, mut times) = ([0; 4], [0; TRACE_TIMES.len()]);
+    for size in &mut sizes {
+        *size = taker.number()?;
+    }
+    let status = if is(OK) { Some(200) } else { taker.maybe()? };
+    let (took, bytes, cache_write_tokens) = (taker.number()?, taker.number()?, taker.number()?);
+    let (heard, told) = (taker.number()?, taker.number()?);
+    let is_known = |place: usize| known >> place & 1 == 1;
+    for (place, time) in times.iter_mut().enumerate().filter(|(place, _)| is_known(*place)) {
+        let of_row = || row.first_token_micros.map(|micros| micros.max(0).cast_unsigned());
+        *time = if place == FIRST_TOKEN { of_row()? } else { taker.number()? };
+    }
     let mut request = ObjectWriter::new(object.key("request"));
     request.text("method", if is(WEBSOCKET) { "GET" } else { "POST" }).text("path", "/v1/responses");
     if is(ELSEWHERE) {
         request.text("address", &address(taker)?.to_string());
     }
     request.bool("stream", is(STREAM)).bool("store", is(STORE)).bool("background", is(BACKGROUND));
-    for name in ["items", "tools", "bytes", "bytes_sent"] {
-        request.int(name, taker.number()?);
+    for (name, size) in ["items", "tools", "bytes", "bytes_sent"].into_iter().zip(sizes) {
+        request.int(name, size);
     }
     request.end();
-    let (wire, end) = (word(taker)?, word(taker)?);
-    let status = if is(OK) { Some(200) } else { taker.maybe()? };
-    let (took, bytes, cache_write_tokens) = (taker.number()?, taker.number()?, taker.number()?);
-    let (heard, told) = (taker.number()?, taker.number()?);
+    let (wire, end) = (word(wire, taker)?, word(end, taker)?);
     let usage = Usage {
         input_tokens: row.input_tokens?,
         cached_tokens: row.cached_tokens?,
@@ -182,13 +190,11 @@ pub(super) fn read(taker: &mut Taker<'_>, row: &TraceRow<'_>, object: &mut Objec
     let (estimated, nanodollars) = (is(ESTIMATED), row.nanodollars);
     let outcome = "accepted";
     Answer { provider, model, wire, outcome, end, status, took, bytes, usage, estimated, nanodollars }.write(object);
-    let mut times = ObjectWriter::new(object.key("times"));
-    for (place, name) in TRACE_TIMES.iter().enumerate().filter(|(place, _)| known >> place & 1 == 1) {
-        let time =
-            if place == FIRST_TOKEN { row.first_token_micros?.max(0).cast_unsigned() } else { taker.number()? };
-        millis(times.key(name.name()?), time);
+    let mut shown = ObjectWriter::new(object.key("times"));
+    for (place, name) in TRACE_TIMES.iter().enumerate().filter(|(place, _)| is_known(*place)) {
+        millis(shown.key(name.name()?), times[place]);
     }
-    times.end();
+    shown.end();
     let mut events = ObjectWriter::new(object.key("events"));
     events.int("upstream", heard).int("sent", told);
     events.end();
