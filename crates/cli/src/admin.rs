@@ -16,7 +16,7 @@ use crate::progress::Progress;
 /// Does something with whoever manages what the configuration is about.
 pub(crate) fn with<T>(flags: &Flags, work: impl AsyncFnOnce(&AdminClient) -> anyhow::Result<T>) -> anyhow::Result<T> {
     let config = flags.manage()?;
-    block_on(async { work_with(&find(&config).await?, work).await })
+    block_on(async { work_with(&find(flags, &config).await?, work).await })
 }
 
 /// A database that is not there. Whoever only looks makes none: what root makes, a service of another user cannot open.
@@ -53,8 +53,10 @@ pub(crate) fn look<T>(
             Ok(client) => client,
             Err(failed @ (Unreachable::Failed(..) | Unreachable::Silent(_))) => return Err(failed.into()),
             Err(absent) => {
-                if at == Look::Plans {
-                    config = flags.look()?;
+                match at {
+                    Look::Plans => config = flags.look()?,
+                    Look::Sessions => config = flags.manage_alone()?,
+                    Look::Traces => {}
                 }
                 // Another godex that runs may be the one that was meant.
                 let meant = matches!(absent, Unreachable::Another(..)).then(|| absent.to_string());
@@ -152,13 +154,13 @@ async fn running(config: &Config) -> Result<AdminClient, Unreachable> {
     AdminClient::running(config).await
 }
 
-async fn find(config: &Config) -> anyhow::Result<AdminClient> {
+async fn find(flags: &Flags, config: &Config) -> anyhow::Result<AdminClient> {
     let absent = match running(config).await {
         Ok(client) => return Ok(client),
         Err(failed @ (Unreachable::Failed(..) | Unreachable::Silent(_))) => return Err(failed.into()),
         Err(absent) => absent,
     };
-    direct(config, &absent).await
+    direct(&flags.manage_alone()?, &absent).await
 }
 
 async fn direct(config: &Config, absent: &Unreachable) -> anyhow::Result<AdminClient> {

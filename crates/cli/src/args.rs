@@ -477,6 +477,11 @@ impl Flags {
         self.load_for(Purpose::Manage)
     }
 
+    /// The same where no server runs.
+    pub(crate) fn manage_alone(&self) -> anyhow::Result<Config> {
+        self.load_for(Purpose::ManageAlone)
+    }
+
     fn load_for(&self, purpose: Purpose) -> anyhow::Result<Config> {
         self.read(purpose)?.map_err(|problems| match problems.0.len() {
             1 => anyhow::anyhow!("{problems}"),

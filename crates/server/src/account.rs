@@ -285,11 +285,11 @@ impl Account {
     /// What came of asking it.
     pub(crate) fn attempted(&self, outcome: &'static str, status: Option<u16>, took: Duration) {
         self.0.pace.waited_upstream(took);
-        let went_out = self.0.pace.went_out() || status.is_some() || outcome == Attempted::ACCEPTED;
+        let is_unsent = outcome == FailureClass::Unreachable.code() && !self.0.pace.went_out();
         if let Some(attempt) = self.enter().facts.attempts.last_mut() {
             (attempt.outcome, attempt.status, attempt.took) = (Some(outcome), status, took);
             // Whoever could not be reached was sent nothing.
-            attempt.bytes = if went_out { attempt.bytes } else { 0 };
+            attempt.bytes = if is_unsent { 0 } else { attempt.bytes };
         }
     }
 

@@ -123,6 +123,8 @@ pub enum Purpose {
     /// What is wrong with sections that only requests use is no problem either, such as a variable that whoever manages a
     /// server does not have.
     Manage,
+    /// The same without a server: then the keys in the file are those that there are.
+    ManageAlone,
 }
 
 /// Finds the file, reads it, and checks all of it together.

@@ -180,8 +180,9 @@ impl Metrics {
         let row = self.row(facts, outcome);
         row.requests.inc();
         row.duration.observe(head.took);
-        // Of a request that asked nobody, or that nobody waited for, it would say nothing.
-        if facts.times.opened.is_some() && outcome != Outcome::ClientLeft {
+        // Of a request that asked nobody, that nobody waited for, or that only follows what runs in the background, it would say
+        // nothing.
+        if facts.times.opened.is_some() && outcome != Outcome::ClientLeft && !facts.put_off {
             row.overhead.observe(facts.times.own(head.took));
         }
         // What runs in the background came with the request that asked for it.

@@ -80,12 +80,12 @@ pub(crate) fn run(flags: &Flags, args: &KeysArgs) -> anyhow::Result<()> {
     let work = async |client: &AdminClient| answer(client, args).await;
     match &args.command {
         KeysCommand::List => {
-            let without = || print(&declared(&flags.look()?), args.json, list);
+            let without = || print(&declared(&flags.manage_alone()?), args.json, list);
             admin::or_empty(admin::look(flags, Look::Sessions, work), without)
         }
         KeysCommand::Show { name } => match admin::look(flags, Look::Sessions, work) {
             Err(error) if error.is::<NoDatabase>() => {
-                let keys = declared(&flags.look()?);
+                let keys = declared(&flags.manage_alone()?);
                 let own = keys.as_array().into_iter().flatten().find(|key| key["name"] == name.as_str());
                 print(own.ok_or(error)?, args.json, shown)
             }

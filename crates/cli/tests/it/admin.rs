@@ -152,7 +152,8 @@ fn a_name_is_no_option_and_all_keys_that_are_forgotten_are_named() {
 fn looking_makes_no_database() {
     let home = home(&format!("{SQLITE}keys: [{{name: mine, key: 0123456789abcdefghijkl}}]\n"));
     let entries = || fs::read_dir(home.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>();
-    let none = format!("there is no database at {}\n", home.path().join("data/sessions.db").display());
+    let file = |args: &[&str]| if args[0] == "traces" { "data/trace.db" } else { "data/sessions.db" };
+    let none = |args: &[&str]| format!("there is no database at {}\n", home.path().join(file(args)).display());
     for (args, expected) in [
         (&["traces"][..], ""),
         (&["traces", "--json"], ""),
@@ -163,10 +164,13 @@ fn looking_makes_no_database() {
         (&["tenants", "list", "--json"], "[]\n"),
         (&["tenants", "sessions", "default"], "nothing is stored\n"),
     ] {
-        assert_eq!(godex(home.path(), args), (Some(0), expected.to_owned(), none.clone()), "{args:?}");
+        assert_eq!(godex(home.path(), args), (Some(0), expected.to_owned(), none(args)), "{args:?}");
     }
     let (code, out, err) = godex(home.path(), &["keys", "list"]);
-    assert!(code == Some(0) && out.contains("mine") && out.contains("declared") && err == none, "{out}{err}");
+    assert!(
+        code == Some(0) && out.contains("mine") && out.contains("declared") && err == none(&["keys"]),
+        "{out}{err}"
+    );
     assert!(run(home.path(), &["keys", "show", "mine"]).contains("declared in the configuration"));
     fs::write(home.path().join("next.json"), r#"{"input": "Hi", "previous_response_id": "resp_1"}"#).unwrap();
     for args in [
@@ -180,10 +184,7 @@ fn looking_makes_no_database() {
         &["store", "backup", "copy.db"],
     ] {
         let said = refused(home.path(), args);
-        assert!(
-            said.starts_with("error: there is no database at ") && said.contains("sessions.db"),
-            "{args:?}: {said}"
-        );
+        assert!(said.starts_with("error: there is no database at ") && said.contains(file(args)), "{args:?}: {said}");
     }
     let mut names = entries();
     names.sort();

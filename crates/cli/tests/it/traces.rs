@@ -197,3 +197,38 @@ async fn a_server_is_managed_without_the_variables_of_its_providers() {
         assert!(code == Some(1) && format!("{out}{err}").contains(name), "{args:?}: {out}{err}");
     }
 }
+
+/// Who looks while no godex runs keeps the one that starts from nothing.
+#[tokio::test]
+async fn a_server_keeps_traces_that_starts_while_somebody_looks() {
+    let home = home("session: {sqlite: {path: data/s.db}}\ntrace: {path: data/t.db, flush_interval_ms: 10}\n");
+    let running = Godex::logging_to(home.path(), Stdio::null());
+    ask(&running, "Hello").await;
+    listed(home.path(), 1).await;
+    assert!(running.end(Signal::TERM).success());
+    let mut follows = command(home.path(), &["traces", "--follow", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(follows.stdout.take().unwrap()).lines();
+    // Its first line says that it has the file open.
+    assert!(lines.next().unwrap().unwrap().contains("\"number\":1"));
+    let running = Godex::logging_to(home.path(), Stdio::null());
+    let second = ask(&running, "Hello again").await;
+    assert_eq!(listed(home.path(), 2).await[0]["response_id"], second["id"]);
+    follows.kill().unwrap();
+    follows.wait().unwrap();
+    assert!(running.end(Signal::TERM).success());
+    // What is empty is nobody's to begin but the one that serves.
+    std::fs::write(home.path().join("data/t.db"), "").unwrap();
+    let (code, _, err) = godex(home.path(), &["traces"]);
+    assert!(code == Some(1) && err.contains("it is empty"), "{err}");
+    assert_eq!(std::fs::metadata(home.path().join("data/t.db")).unwrap().len(), 0);
+}
+
+/// A key that is declared is one, whether its variable is there or not.
+#[test]
+fn declared_keys_are_not_forgotten_without_a_server() {
+    let home = home("keys: [{name: declared, tenant: d, key: '${TEAM_KEY}'}]\nsession: {sqlite: {path: data/s.db}}\n");
+    for args in [&["keys", "list"][..], &["keys", "create", "declared", "--tenant", "e"]] {
+        let (code, _, err) = godex(home.path(), args);
+        assert!(code == Some(1) && err.contains("TEAM_KEY"), "{args:?}: {err}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use providers::yaml::{Document, Field, Reader};
+use providers::yaml::{Document, Field, Problem, Reader};
 
 use super::key::Keys;
 use super::keys as api_keys;
@@ -16,12 +16,14 @@ use super::{
 };
 
 /// The sections that nobody needs who only manages a server.
-const OF_REQUESTS: [&str; 9] =
-    ["default_provider", "images", "keys", "models", "oidc", "otel", "providers", "tools", "webhooks"];
+const OF_REQUESTS: [&str; 8] =
+    ["default_provider", "images", "models", "oidc", "otel", "providers", "tools", "webhooks"];
+/// What a server that runs knows.
+const OF_KEYS: [&str; 1] = ["keys"];
 
-fn is_of_requests(path: &str) -> bool {
-    let section = path.split(['.', '[']).next().unwrap_or_default();
-    OF_REQUESTS.contains(&section)
+fn is_of(sections: &[&str], problem: &Problem) -> bool {
+    let section = problem.path.split(['.', '[']).next().unwrap_or_default();
+    sections.contains(&section)
 }
 
 pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -> Result<Config, Problems> {
@@ -87,8 +89,10 @@ pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -
     ports::check(&config, &mut keys);
     keys.finish();
     let mut problems = reader.finish();
-    if sources.overrides.purpose == Purpose::Manage {
-        problems.retain(|problem| !is_of_requests(&problem.path));
+    match sources.overrides.purpose {
+        Purpose::Serve | Purpose::Look => {}
+        Purpose::Manage => problems.retain(|problem| !is_of(&OF_REQUESTS, problem) && !is_of(&OF_KEYS, problem)),
+        Purpose::ManageAlone => problems.retain(|problem| !is_of(&OF_REQUESTS, problem)),
     }
     if problems.is_empty() { Ok(config) } else { Err(Problems(problems)) }
 }

@@ -180,7 +180,10 @@ fn server_attributes(message: &mut Message, head: &Head, facts: &Facts) {
     say("godex.outcome", Value::Text(facts.outcome.unwrap_or(Outcome::ClientLeft).name()));
     if let Some(id) = &facts.response_id {
         say("gen_ai.response.id", Value::Text(id.as_str()));
-        say("godex.overhead", Value::Double(facts.times.own(head.took).as_secs_f64()));
+        // What only follows a response that is made in the background waits, and for whom is not known.
+        if !facts.put_off {
+            say("godex.overhead", Value::Double(facts.times.own(head.took).as_secs_f64()));
+        }
     }
     if let Some(id) = facts.asked.as_ref().and_then(|asked| asked.conversation_id.as_deref()) {
         say("gen_ai.conversation.id", Value::Text(id));

@@ -36,11 +36,9 @@ fn row(trace: &Trace) -> TraceRow<'_> {
     let (caller, usage) = (facts.caller.as_ref(), facts.usage.or_else(|| facts.charged()));
     let kind = match (facts.route, facts.kind) {
         (Some(super::REPLAY), _) => "replay",
-        // They are asked for as responses are, and none is made.
-        (Some(route @ ("/v1/responses/compact" | "/v1/alpha/search")), _) => route,
-        (_, Some(kind)) => kind.name(),
-        (Some(route), None) => route,
-        (None, None) => &head.path,
+        (route, Some(kind)) if !route.is_some_and(makes_none) => kind.name(),
+        (Some(route), _) => route,
+        (None, _) => &head.path,
     };
     let asked = facts.asked.as_deref();
     TraceRow {
@@ -72,6 +70,11 @@ fn row(trace: &Trace) -> TraceRow<'_> {
         nanodollars: facts.cost(),
         notes: codes(&facts.notes),
     }
+}
+
+/// Whether a route makes no response, though it is asked as one is.
+fn makes_none(route: &str) -> bool {
+    route == "/v1/responses/compact" || route == "/v1/alpha/search"
 }
 
 fn outcome(facts: &Facts) -> Outcome {
@@ -159,8 +162,8 @@ fn write(trace: &Trace, document: &mut TraceDocument) {
                 members.int(member::UPSTREAM, facts.heard).int(member::SENT, facts.told);
             });
         }
-        // The sum that the row has.
-        if let Some(usage) = facts.usage.or_else(|| facts.charged()) {
+        // What makes no response has none but what was charged.
+        if let Some(usage) = facts.usage.or_else(|| facts.charged().filter(|_| facts.response_id.is_none())) {
             document.object(member::USAGE, |members| usage_members(&usage, members));
         }
         document.objects(member::CHARGES, &facts.charges, charge);

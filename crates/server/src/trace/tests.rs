@@ -206,7 +206,7 @@ async fn a_small_limit_holds_under_load() {
             let facts = Facts { captured: captured(&rules, batch * 1000 + number), ..turn().facts };
             traces.keep(trace(Method::POST, facts));
         }
-        assert!(traces.flush(Duration::from_secs(60)).await);
+        assert!(traces.flush(Duration::from_mins(1)).await);
         most = most.max(bytes());
     }
     // Each batch has 8 MB.

@@ -380,7 +380,7 @@ impl HttpClient {
         let mut failure = Failure::from_answer_in(dialect, status, &body).weighed(request, &body);
         failure.retry_after = retry_after.or(failure.retry_after);
         self.redactor().failure(&mut failure);
-        Refused { body: Some(body.into()), ..failure.into() }
+        Refused { status: Some(status), body: Some(body.into()), ..failure.into() }
     }
 
     pub(super) fn keys(&self) -> Arc<Keys> {

@@ -381,7 +381,8 @@ impl Failover {
         {
             replica.unreachable();
         }
-        self.account.attempted(refused.failure.class.code(), refused.failure.by_status, began.elapsed());
+        let status = refused.status.or(refused.failure.by_status);
+        self.account.attempted(refused.failure.class.code(), status, began.elapsed());
         self.capture(&provider, body, refused.body.as_deref());
         match refused.is_trouble() {
             Some(true) if health.breaker.bad(refused.failure.class) => watching::failing(&self.name()),

@@ -13,6 +13,8 @@ pub(crate) struct Refused {
     pub(crate) deadline: Option<Deadline>,
     /// It never left this machine: no file descriptor was left for a connection.
     pub(super) is_ours: bool,
+    /// Of the answer, where there was one.
+    pub(super) status: Option<u16>,
     /// What was answered, as it was: there may be keys in it.
     pub(super) body: Option<Box<[u8]>>,
     /// What its provider has counted, of an answer that came to nothing.
@@ -31,7 +33,7 @@ pub(super) enum Remedy {
 
 impl Refused {
     pub(super) const fn new(failure: Failure, remedy: Remedy) -> Self {
-        Self { failure, remedy, deadline: None, is_ours: false, body: None, usage: None }
+        Self { failure, remedy, deadline: None, is_ours: false, status: None, body: None, usage: None }
     }
 
     pub(super) fn late(deadline: Deadline) -> Self {

@@ -109,6 +109,11 @@ impl DbPath {
         Ok(Self { path: Some(path.to_owned()), place: None, purpose, cache_kib, _lock: lock })
     }
 
+    /// Another process may take it from now on.
+    pub(super) fn unlocked(self) -> Self {
+        Self { _lock: None, ..self }
+    }
+
     /// Sees to it that nobody else may read the file, before there is anything in it.
     pub(super) fn make_private(&self) -> std::io::Result<()> {
         self.path.as_deref().map_or(Ok(()), |path| private(path).map(drop))

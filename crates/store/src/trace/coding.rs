@@ -225,9 +225,15 @@ mod tests {
         }
         // The same, in a place of their own.
         let mut own = Numbers::<{ 40 * LONGEST }>::new();
-        numbers.iter().for_each(|number| own.put(*number));
-        signed.iter().for_each(|number| own.signed(*number));
-        maybe.iter().for_each(|number| own.maybe(*number));
+        for number in &numbers {
+            own.put(*number);
+        }
+        for number in signed {
+            own.signed(number);
+        }
+        for number in maybe {
+            own.maybe(number);
+        }
         assert_eq!(own.bytes(), bytes);
         put_bytes(&mut bytes, "größe".as_bytes());
         let mut taker = Taker(&bytes);

@@ -87,7 +87,9 @@ impl PlainTurn<'_> {
         let known = (0_u8..).zip(&self.times).fold(0, |all, (place, time)| all | u8::from(time.is_some()) << place);
         let (wire, end) = (number_of(self.wire), number_of(self.end));
         let mut numbers = Numbers::<{ (4 + 10 + TRACE_TIMES.len()) * LONGEST }>::new();
-        [flags, known, wire, end].into_iter().for_each(|byte| numbers.byte(byte));
+        for byte in [flags, known, wire, end] {
+            numbers.byte(byte);
+        }
         numbers.put(self.items);
         numbers.put(self.tools);
         numbers.put(self.bytes);

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 
@@ -18,6 +19,9 @@ const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 const ASIDE: &str = ".damaged";
 /// So many such files are kept; then each takes the place of the last one.
 const KEPT: usize = 5;
+/// How often somebody who serves tries to take the file, and how long it waits in between.
+const TRIES: u32 = 40;
+const PAUSE: Duration = Duration::from_millis(50);
 /// A file of this name says that writing found damage.
 const SUSPECT: &str = ".suspect";
 
@@ -32,7 +36,11 @@ pub(crate) enum Damaged {
 
 pub(in super::super) fn open(path: &Path, damaged: Damaged) -> Result<(Connection, DbPath), OpenError> {
     let unusable = |problem: String| OpenError::Traces { path: path.to_owned(), problem };
-    let database = DbPath::traces(path).map_err(|error| match error {
+    let is_empty = || std::fs::metadata(path).is_ok_and(|file| file.len() == 0);
+    if damaged == Damaged::Refused && is_empty() {
+        return Err(unusable("it is empty; the next `godex serve` begins it anew".to_owned()));
+    }
+    let database = locked(path, damaged).map_err(|error| match error {
         OpenError::Locked { .. } => unusable("another process uses it; stop it, or set trace.path".to_owned()),
         other => other,
     })?;
@@ -60,7 +68,21 @@ pub(in super::super) fn open(path: &Path, damaged: Damaged) -> Result<(Connectio
         Problem::Io(error) => unusable(error.to_string()),
         Problem::Foreign(problem) => unusable(problem),
     })?;
-    Ok((connection, database))
+    // Whoever only looks keeps nobody from serving meanwhile.
+    Ok((connection, if damaged == Damaged::Refused { database.unlocked() } else { database }))
+}
+
+/// Takes the file. Whoever is about to look at it has it for a moment, and to serve without it would lose all traces until the
+/// next start.
+fn locked(path: &Path, damaged: Damaged) -> Result<DbPath, OpenError> {
+    let tries = if damaged == Damaged::MovedAside { TRIES } else { 1 };
+    for _ in 1..tries {
+        match DbPath::traces(path) {
+            Err(OpenError::Locked { .. }) => std::thread::sleep(PAUSE),
+            done => return done,
+        }
+    }
+    DbPath::traces(path)
 }
 
 enum Problem {
