@@ -99,9 +99,12 @@ impl Visit for Down {
     fn see(&mut self, block: &Block) -> Result<ControlFlow<()>, Error> {
         for entry in block.entries()? {
             let entry = entry?;
+            if entry.tenant() != self.tenant {
+                continue;
+            }
             let ids = entry.ids()?;
             let is_in = |id: Option<&str>| id.is_some_and(|id| self.ids.contains(id));
-            if entry.tenant() != self.tenant || !is_in(ids.response.as_deref()) && !is_in(ids.previous) {
+            if !is_in(ids.response.as_deref()) && !is_in(ids.previous) {
                 continue;
             }
             if self.found.len() >= self.limit {
