@@ -244,8 +244,7 @@ impl Wizard<'_> {
             bail!("{}: {what} ({})", chosen.spec, answer.status);
         }
         if let Some(why) = &answer.stranger {
-            let advice =
-                "its address is another one, or something on the way answers: look at the URL, with all of its path";
+            let advice = "its address is another one, or a proxy or a login page answers in its place: look at the URL, with all of its path";
             bail!("{}: {why}; {advice}", chosen.spec);
         }
         let said = match (answer.status, key, answer.models.len()) {
